@@ -38,12 +38,11 @@ CV_SIZES = "60x401,500x1000,1000x2000,2000x100,5000x500,20000x200"
 CASES = ((1, 5), (5, 20))
 N_FOLDS = 5
 N_COMPONENTS = 10
-# Fits follow each other at once, as in a loop: after a rest, small ones would be measured with cold caches. Threads of
-# BLAS spin for a while after a product, and cross-validation should not pay for whoever came before.
-REST_SECONDS = 0.0
-CV_REST_SECONDS = 0.05
+# Threads of BLAS spin for a while after a product, and nobody should pay for whoever came before. After a rest, a fit
+# that is not timed comes first: small ones would be measured with cold caches.
+REST_SECONDS = 0.03
 # Below this time, validation counts.
-SHORT_SECONDS = 1e-3
+SHORT_SECONDS = 2e-3
 # PLSRegression is not what this is about, and takes long.
 SKLEARN_SHARE = 0.2
 
@@ -108,9 +107,8 @@ def fit_row(plan: Plan, size: Size, dtype: np.dtype[Any], q: int, c: int) -> Row
     cells, own, less = [], [], []
     for peer in (SKLEARN, IKPLS_1, IKPLS_2):
         runs = ours, partial(peer.fit, X, Y, c), validate
-        take_turns(runs, 1, rest=REST_SECONDS)
         budget = plan.budget * (SKLEARN_SHARE if peer is SKLEARN else 1.0)
-        found = take_turns(runs, peer.repeats(plan.repeats, q), budget, REST_SECONDS)
+        found = take_turns(runs, peer.repeats(plan.repeats, q), budget, REST_SECONDS, warm=True)
         own += found[:, 0].tolist()
         cells.append(Spread.of(found[:, 1] / found[:, 0]).text(2, plan.repeats))
         if peer is not SKLEARN:
@@ -142,9 +140,9 @@ def cross_validation_row(plan: Plan, size: Size, q: int) -> Row:
     for method in methods:
         np.testing.assert_allclose(method(*data), expected, rtol=1e-7, err_msg=method.__name__)
     runs = [partial(method, *data) for method in methods]
-    times = take_turns(runs, plan.repeats, 2 * plan.budget, CV_REST_SECONDS)
+    times = take_turns(runs, plan.repeats, 2 * plan.budget, REST_SECONDS)
     pairs = take_turns(
-        [runs[0], partial(cv_by_sklearn, *data)], plan.repeats, SKLEARN_SHARE * plan.budget, CV_REST_SECONDS
+        [runs[0], partial(cv_by_sklearn, *data)], plan.repeats, SKLEARN_SHARE * plan.budget, REST_SECONDS
     )
     ratios = [Spread.of(times[:, i] / times[:, 0]).text(2, plan.repeats) for i in range(1, len(runs))]
     ratios += ["-"] * (2 - len(ratios))

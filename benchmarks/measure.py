@@ -38,18 +38,28 @@ def log(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def seconds(run: Callable[[], object], rest: float = _REST_SECONDS) -> float:
-    """Return the time that one call takes, after a rest; without one, right after what came before."""
-    if rest:
+def seconds(run: Callable[[], object], rest: float = _REST_SECONDS, *, warm: bool = False) -> float:
+    """Return the time that one call takes, after a rest; without one, right after what came before.
+
+    If ``warm``, an untimed call comes between the two, as in a loop: after a rest, caches are cold.
+    """
+    if rest and not warm:
         gc.collect()
-        time.sleep(rest)
+    time.sleep(rest)
+    if warm:
+        run()
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
 
 
 def take_turns(
-    runs: Sequence[Callable[[], object]], repeats: int, budget: float = float("inf"), rest: float = _REST_SECONDS
+    runs: Sequence[Callable[[], object]],
+    repeats: int,
+    budget: float = float("inf"),
+    rest: float = _REST_SECONDS,
+    *,
+    warm: bool = False,
 ) -> NDArray[np.float64]:
     """Time several calls one after the other, round by round, so that a slow spell of the machine hits all of them.
 
@@ -63,6 +73,8 @@ def take_turns(
         Seconds after which no further round begins. There is always a first one.
     rest : float
         Seconds before each call.
+    warm : bool
+        Whether an untimed call precedes each timed one.
 
     Returns
     -------
@@ -71,7 +83,7 @@ def take_turns(
     """
     rounds: list[list[float]] = []
     while len(rounds) < repeats and sum(map(sum, rounds)) < budget:
-        rounds.append([seconds(run, rest) for run in runs])
+        rounds.append([seconds(run, rest, warm=warm) for run in runs])
     return np.array(rounds)
 
 

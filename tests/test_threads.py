@@ -15,7 +15,7 @@ from plstream import (
     IncrementalPLSClassifierCV,
     IncrementalPLSCV,
 )
-from plstream.estimators.solution import Solution
+from plstream.solvers.solution import Solution
 
 X = np.random.default_rng(0).normal(size=(120, 6)) * [5.0, 4.0, 3.0, 2.0, 1.0, 0.5]
 VALUES = X @ [1.0, -1.0, 0.5, 0.2, 0.0, 0.0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -61,39 +61,26 @@ class LossyGramAction(GramAction, Protocol):
         """Estimated sine of the angle to the exact solution, for each number of components examined."""
 
 
-@stored(
-    {
-        "x_weights": solved_numbers("m", "s"),
-        "x_loadings": solved_numbers("m", "s"),
-        "x_rotations": solved_numbers("m", "s"),
-        "y_loadings": solved_numbers("q", "s"),
-        "score_squares": solved_numbers("s"),
-        "n_components": Count(size="a?"),
-    },
-    {"there are columns for all components": lambda its: its.n_components <= len(its.score_squares)},
-)
+@stored(rules={"there are columns for all components": lambda its: its.n_components <= len(its.score_squares)})
 @dataclass(frozen=True)
 class Factors:
     """The PLS factors, one column per component; columns past ``n_components`` are zero.
 
-    Attributes
-    ----------
-    x_weights, x_loadings, x_rotations : ndarray of shape (m, c)
-        W, P and R = W (P'W)^-1. Scores are X R.
-    y_loadings : ndarray of shape (q, c)
-        Q. Coefficients are R Q'.
-    score_squares : ndarray of shape (c,)
-        Sums of squares of the scores.
-    n_components : int
-        Number of components found before the rank was reached.
+    Scores are X R, with R = W (P'W)^-1, and coefficients R Q'.
     """
 
-    x_weights: Float64Array
-    x_loadings: Float64Array
-    x_rotations: Float64Array
-    y_loadings: Float64Array
-    score_squares: Float64Array
-    n_components: int
+    x_weights: Annotated[Float64Array, solved_numbers("m", "s")]
+    """W, of shape (m, c)."""
+    x_loadings: Annotated[Float64Array, solved_numbers("m", "s")]
+    """P, of shape (m, c)."""
+    x_rotations: Annotated[Float64Array, solved_numbers("m", "s")]
+    """R, of shape (m, c)."""
+    y_loadings: Annotated[Float64Array, solved_numbers("q", "s")]
+    """Q, of shape (q, c)."""
+    score_squares: Annotated[Float64Array, solved_numbers("s")]
+    """Sums of squares of the scores."""
+    n_components: Annotated[int, Count(size="a?")]
+    """Number of components found before the rank was reached."""
 
     def coefficients(self, n_components: int | None = None) -> Float64Array:
         """Return R Q' of shape (m, q), optionally from the first components only."""
@@ -172,10 +159,10 @@ def solve_pls(
         Whether to suppress the warning about missing components.
     """
     m, q = cross.shape
-    # For speed on small data: one row per component, a single response as a vector, and `dot` instead of `@`.
+    # For speed on small data: one row per component and response, a single response as a vector, `dot` instead of `@`.
     W, P, R = np.zeros((3, n_components, m))
     Q, squares = np.zeros((n_components, q)), np.zeros(n_components)
-    C = cross[:, 0] if q == 1 else cross
+    C = cross[:, 0] if q == 1 else np.ascontiguousarray(cross.T)
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
     noise = gram.rounding * sqrt(x_squares * y_squares)
     found = 0
@@ -203,9 +190,9 @@ def solve_pls(
         found = i + 1
         W[i], P[i], R[i], squares[i] = w, action / tau, r, tau
         # One product removes this direction from C, and the rounding errors left by earlier ones.
-        products = R[:found].dot(C)
-        Q[i] = products[i] / tau
-        C = C - P[:found].T.dot(products)
+        products = C.dot(R[:found].T)
+        Q[i] = products[..., i] / tau
+        C = C - products.dot(P[:found])
         noise += gram.variance_resolution * x_squares * length * _norm(Q[i])
     if found < n_components and not quiet:
         y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
@@ -253,11 +240,14 @@ def _project_out(basis: Float64Array, dual: Float64Array, vectors: Float64Array)
 
 
 def dominant_left_vector(C: Float64Array) -> Float64Array:
-    """Return the first left singular vector, of any length, from the smaller of C'C and CC'."""
-    if C.size == len(C):
+    """Return the first left singular vector of the covariance with the rows C, of any length.
+
+    It is computed from the smaller of C C' and C'C.
+    """
+    if C.ndim == 1 or len(C) == 1:
         return C.reshape(-1)
-    m, q = C.shape
-    return C.dot(_dominant_eigenvector(C.T.dot(C))) if q <= m else _dominant_eigenvector(C.dot(C.T))
+    q, m = C.shape
+    return _dominant_eigenvector(C.dot(C.T)).dot(C) if q <= m else _dominant_eigenvector(C.T.dot(C))
 
 
 def _dominant_eigenvector(A: Float64Array) -> Float64Array:

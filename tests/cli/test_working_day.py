@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import re
+import shutil
 import signal
 import warnings
 from pathlib import Path
@@ -168,7 +169,9 @@ def test_merge(parts, done, refused):
     assert "holds a IncrementalPLSCV" in refused("merge", "cv.plstream", "first.plstream", "-o", "x").replace(
         "an Incr", "a Incr"
     )
-    assert "--later does not apply to" in refused("merge", "cv.plstream", "cv.plstream", "--later", "-o", "x")
+    shutil.copy("cv.plstream", "cv2.plstream")
+    assert "--later does not apply to" in refused("merge", "cv.plstream", "cv2.plstream", "--later", "-o", "x")
+    assert "is named twice" in refused("merge", "first.plstream", "second.plstream", "./first.plstream", "-o", "x")
     assert not (parts / "x").exists()
 
 

@@ -77,6 +77,43 @@ def test_failure_is_passed_on(threads):
         assert blas_threads() == threads
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_first_of_several_failures_is_passed_on(threads):
+    def fail(i):
+        # Later items fail earlier.
+        time.sleep(0.02 if i == 0 else 0)
+        raise ValueError(f"item {i}")
+
+    with threadpool_limits(threads, user_api="blas"), pytest.raises(ValueError, match="item 0"):
+        list(ordered_map(fail, range(10)))
+
+
+def test_calling_thread_works_too():
+    begun, threads, own = threading.Event(), [], threading.get_ident()
+
+    def work(_):
+        thread = threading.get_ident()
+        threads.append(thread)
+        # The first item is done only when the calling thread has begun another one.
+        if thread == own:
+            begun.set()
+        return begun.wait(10)
+
+    with threadpool_limits(2, user_api="blas"):
+        assert list(ordered_map(work, range(4))) == [True] * 4
+    assert len(set(threads)) <= 2
+
+
+def test_unfinished_work_is_dropped():
+    done = []
+    with threadpool_limits(2, user_api="blas"):
+        results = ordered_map(lambda i: done.append(i) or i, range(1000))
+        assert next(results) == 0
+        results.close()
+        assert blas_threads() == 2
+    assert len(done) < 10
+
+
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
     monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
     rng = np.random.default_rng(0)

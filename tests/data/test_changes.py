@@ -159,7 +159,7 @@ def test_truncation_between_blocks_of_a_fit(written):
     source, folder, _ = written("npy")
     # With one thread no block is under way while another one is used.
     with threadpool_limits(1), contextlib.ExitStack() as stack:
-        rows = stack.enter_context(sources.reread(source, sources.AS_FLOAT64, None))
+        rows = stack.enter_context(sources.reread(source, np.asarray, None))
         parts = rows.parts(lambda block: block, 1.0, "read")
         next(parts)
         cut(folder, None)

@@ -216,6 +216,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.slow
 def test_memory_is_a_bound_whatever_the_number_of_rows(tmp_path):
     numbers = np.random.default_rng(0).integers(0, 100, size=(1000, N_COLUMNS)).astype(float)
     rows = np.tile(numbers, (MANY // 1000, 1))

@@ -37,13 +37,13 @@ def write(path, table, group_rows):
 def turns(monkeypatch):
     """Let groups be too large, and count those that go through a temporary file."""
     monkeypatch.setattr(ArrowReader, "_largest_columns_bytes", 500)
-    numbers, turn = [], ArrowReader._transpose
+    numbers, turn = [], ArrowReader._transposed
 
     def counting(self, turned, number, *arguments):
         numbers.append(number)
         return turn(self, turned, number, *arguments)
 
-    monkeypatch.setattr(ArrowReader, "_transpose", counting)
+    monkeypatch.setattr(ArrowReader, "_transposed", counting)
     return numbers
 
 

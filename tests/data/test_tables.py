@@ -95,6 +95,10 @@ def test_conditions(write, tmp_path):
         np.testing.assert_array_equal(np.concatenate([part for part, _ in source.blocks(7)]), X[mask][7:])
     by_tuples = open_source(data, target="y", columns=features, where=[("year", ">", 2019), ("kind", "==", "red")])
     np.testing.assert_array_equal(rows_and_labels(by_tuples)[0], X[(YEAR > 2019) & (KIND == "red")])
+    # The constants are kept for all blocks and reads.
+    by_iterator = open_source(data, columns=features, where=[("year", "in", iter([2019, 2020]))], batch_size=16)
+    for _ in range(2):
+        np.testing.assert_array_equal(rows_and_labels(by_iterator)[0], X[YEAR < 2021])
 
 
 @pytest.mark.parametrize("write", TABLES)
@@ -241,6 +245,18 @@ def test_rows_of_weight_zero_are_absent(write, batch_size, tmp_path):
     np.testing.assert_allclose(found.held_out_accuracy(labels), accuracies, rtol=1e-12)
 
 
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+@pytest.mark.parametrize("model", [IncrementalPLS(2, missing="model"), IncrementalPLSCV(2, missing="model")])
+def test_a_weight_must_not_be_missing(model, solver, tmp_path):
+    """Even if other values may be."""
+    (tmp_path / "d.csv").write_text("a,b,y,w\n" + "1,2,3,1\n4,,6,1\n7,1,2,\n" + "3,5,1,2\n2,2,4,1\n" * 4)
+    source = open_source(tmp_path / "d.csv", target="y", weight="w")
+    with pytest.raises(DataError, match=r"d\.csv.*, row 2, the weight is missing: it must be zero or more"):
+        model.set_params(solver=solver).fit(source)
+    with pytest.raises(DataError, match=r"row 2, the weight is missing"):
+        model.partial_fit(source)
+
+
 @pytest.mark.parametrize("model", [CIPLS(2), CCIPCA(2)])
 def test_weights_are_not_ignored_by_methods_without(model, tmp_path):
     with pytest.raises(ValueError, match=r"gives all rows the same weight: open .*d.csv without weight="):
@@ -295,6 +311,8 @@ def test_delimiters_and_an_index_are_noticed(tmp_path):
         "year > other",
         "(lambda: 1)()",
         "year == [1]",
+        "year in ((2019, 2020), 2021)",
+        "year in [[2020]]",
         "year is 3",
         "1 < 2",
         "",
@@ -317,7 +335,8 @@ def test_invalid_conditions(tmp_path):
         rows_and_labels(open_source(data, columns="s_1", where="year == 'x'"))
     with pytest.raises(DataError, match="There is no column 'month'"):
         open_source(data, columns="s_1", where="month == 3")
-    for no_condition in (3, [], [("year", "is", 3)]):
+    not_constants = [("year", "in", 3)], [("year", ">", None)], [("year", ">", [1])], [("year", "in", [[2020]])]
+    for no_condition in (3, [], [("year", "is", 3)], *not_constants):
         with pytest.raises(TypeError, match="must be a string such as"):
             open_source(data, columns="s_1", where=no_condition)
     with pytest.raises(DataError, match="the target is a column of the same table"):

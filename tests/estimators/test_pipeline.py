@@ -26,7 +26,7 @@ from plstream import (
     VIPSelector,
     open_source,
 )
-from plstream.data.treated import TreatedSource
+from plstream.data import Source
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 12)).cumsum(axis=1) + 5
@@ -105,7 +105,7 @@ def test_large_arrays_and_memory_maps_pass_in_blocks(monkeypatch, tmp_path):
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     expected = Pipeline(learning()).fit(X, Y)
     seen = []
-    monkeypatch.setattr(TreatedSource, "_treated", _spied(seen, TreatedSource._treated))
+    monkeypatch.setattr(Source, "treated", _spied(seen, Source.treated))
     for rows in (X, mapped):
         model = StreamingPipeline(learning()).fit(rows, Y)
         assert_allclose(model.predict(rows), expected.predict(X), atol=1e-8)
@@ -117,9 +117,9 @@ def test_large_arrays_and_memory_maps_pass_in_blocks(monkeypatch, tmp_path):
 
 
 def _spied(seen, method):
-    def spy(self, rows, row):
-        seen.append(row)
-        return method(self, rows, row)
+    def spy(self, *arguments):
+        seen.append(self)
+        return method(self, *arguments)
 
     return spy
 
@@ -165,11 +165,58 @@ def test_files_on_workers(tmp_path):
 
 def test_a_treated_source_can_be_sent(tmp_path):
     np.save(tmp_path / "X.npy", X)
-    treated = TreatedSource(open_source(tmp_path / "X.npy", batch_size=20), np.exp, np.ones((1, 12)))
+    treated = open_source(tmp_path / "X.npy", batch_size=20).treated(np.exp, np.ones((1, 12)))
     for source in (treated, treated.between(30, 70)):
         twin = pickle.loads(pickle.dumps(source))  # noqa: S301
         for (mine, _), (theirs, _) in zip(source.blocks(), twin.blocks(), strict=True):
             assert_array_equal(mine, theirs)
+
+
+def test_nested_pipelines(tmp_path):
+    """Of files, and of their blocks that are in memory."""
+    np.save(tmp_path / "x.npy", X)
+    inner = StreamingPipeline([("double", FunctionTransformer(_doubled)), ("pls", IncrementalPLS(2, scale=False))])
+    model = StreamingPipeline([("square", FunctionTransformer(np.square)), ("inner", inner)])
+    source = open_source(tmp_path / "x.npy", target=Y, batch_size=50)
+    expected = clone(model).fit(X, Y).predict(X)
+    for learn in (clone(model).fit, clone(model).partial_fit):
+        assert_allclose(learn(source).predict(source), expected, rtol=1e-8)
+    by_parts, row = clone(model), 0
+    for record in source.records():
+        by_parts.partial_fit(source.part(record, row))
+        row += len(record[0])
+    assert_allclose(by_parts.predict(X), expected, rtol=1e-8)
+
+
+def _doubled(rows):
+    return 2 * rows - 1
+
+
+@pytest.mark.parametrize("solver", ["auto", "gram"])
+def test_steps_that_return_other_types_of_numbers(solver):
+    """Objects are converted; others must not vary, as rows are copied to a file."""
+    source = open_source(X, target=Y, batch_size=50)
+    last = IncrementalPLS(2, solver=solver)
+    of_objects = StreamingPipeline([("own", FunctionTransformer(_as_objects)), ("pls", last)])
+    assert_allclose(of_objects.fit(source).predict(source), clone(last).fit(X, Y).predict(X), rtol=1e-8)
+    at_times_integers = StreamingPipeline([("own", FunctionTransformer(_integers_if_one)), ("pls", clone(last))])
+    assert_allclose(at_times_integers.fit(source).predict(source), clone(last).fit(X, Y).predict(X), rtol=1e-8)
+    for function, problem in [
+        (lambda rows: rows[:, 0], "has 1 dimension"),
+        (lambda rows: rows + 1j, "holds complex numbers"),
+        (lambda rows: rows.astype(str), "holds values of type .*, not numbers"),
+        (lambda rows: rows.astype(np.float32 if len(rows) < 50 else np.float64), "values of type float64 instead of"),
+    ]:
+        with pytest.raises(ValueError, match=problem):
+            StreamingPipeline([("own", FunctionTransformer(function)), ("pls", clone(last))]).fit(source)
+
+
+def _as_objects(rows):
+    return rows.astype(object)
+
+
+def _integers_if_one(rows):
+    return rows.astype(np.int64) if len(rows) == 1 else rows
 
 
 def test_a_pipe_is_learnt_from_as_it_arrives():

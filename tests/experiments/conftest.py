@@ -1,5 +1,8 @@
 """Small tasks and settings."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ from plstream.experiments.paper import experiments
 from plstream.experiments.plan import make_plan
 from plstream.experiments.protocol import Trial
 from plstream.experiments.results import Results
+from plstream.experiments.scratch import Scratch
 from plstream.experiments.settings import Settings
 from plstream.experiments.task import Task
 
@@ -30,7 +34,8 @@ def task(request):
 
 
 def trial_of(task, method, split=0, settings=SMALL, seed=0):
-    return Trial(task, method, split, settings, seed)
+    # Only cells that take long, or are too large for memory, create the folder.
+    return Trial(task, method, split, settings, seed, Scratch(Path(tempfile.gettempdir(), "plstream-no-such-cell")))
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from plstream.experiments.inference import (
+    column_means,
     exponent,
     holm,
     interval,
     paired_difference,
-    paired_t_test,
     robust_difference,
 )
 
@@ -21,20 +21,33 @@ def test_interval_by_hand():
     assert half_width == pytest.approx(2.262 * (82.5 / 9) ** 0.5 / 10**0.5, rel=2e-4)
 
 
-@pytest.mark.parametrize("n", [2, 10, 30])
+def by_split(values):
+    return {split: float(value) for split, value in enumerate(values)}
+
+
+@pytest.mark.parametrize("n", [5, 10, 30])
 def test_against_scipy(n):
     first, second = np.random.default_rng(n).normal(size=(2, n))
     mean, half_width = interval(first)
     low, high = stats.t.interval(0.95, n - 1, loc=first.mean(), scale=stats.sem(first))
     assert (mean - half_width, mean + half_width) == pytest.approx((low, high))
-    assert paired_t_test(first, second) == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    found, test = paired_difference(by_split(first), by_split(second)), stats.ttest_rel(first, second)
+    assert found.p == pytest.approx(test.pvalue)
+    assert (found.low, found.high) == pytest.approx((test.confidence_interval().low, test.confidence_interval().high))
 
 
 def test_few_values_and_equal_ones():
-    assert np.isnan(interval([3.0]).half_width)
-    assert np.isnan(paired_t_test([1.0], [2.0]))
-    assert paired_t_test([1.0, 2.0], [1.0, 2.0]) == 1.0
-    assert paired_t_test([1.0, 2.0], [2.0, 3.0]) == 0.0
+    assert np.isnan(interval([3.0])[1])
+    values = by_split(range(6))
+    assert paired_difference(values, values).p == 1.0
+    assert paired_difference(values, by_split(range(1, 7))).p == 0.0
+    # Without a test if there are few splits in common.
+    assert paired_difference({0: 0.5, 1: 0.75}, {0: 0.5, 2: 0.5})[:2] == (0.0, pytest.approx(np.nan, nan_ok=True))
+
+
+def test_column_means():
+    cells = [{"accuracy": [0.5, None, None]}, {"accuracy": [0.75, 0.25, None]}]
+    assert column_means(cells) == pytest.approx([62.5, 25.0, np.nan], nan_ok=True)
 
 
 def test_exponent():
@@ -50,7 +63,7 @@ def test_correction_for_shared_training_rows_by_hand():
     shrunk = plain.statistic * (0.1 / (0.1 + 1 / 9)) ** 0.5
     expected = 2 * stats.t.sf(abs(shrunk), 9)
     found = paired_difference(dict(enumerate(first)), dict(enumerate(second)), overlap=1 / 9)
-    assert found.p == paired_t_test(first, second, 1 / 9) == pytest.approx(expected)
+    assert found.p == pytest.approx(expected)
     assert found.p > plain.pvalue
     wide, narrow = found, paired_difference(dict(enumerate(first)), dict(enumerate(second)))
     assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx((1 + 10 / 9) ** 0.5)

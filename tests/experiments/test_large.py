@@ -7,13 +7,15 @@ import pytest
 from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 
-from plstream.experiments import classifiers, protocol, scratch
+from plstream import IncrementalLDA
+from plstream.experiments import protocol, scratch
+from plstream.experiments.classifiers import accuracy_in_blocks
 from plstream.experiments.datasets.features import StackedRows
-from plstream.experiments.methods import METHODS, Projection, RowsInBlocks, in_blocks
+from plstream.experiments.methods import METHODS, Projection
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.higher_order import Regression
 from plstream.experiments.plan import CostModel, make_plan
-from plstream.experiments.protocol import Trial, accuracies, is_large
+from plstream.experiments.protocol import RowsInBlocks, Trial, accuracies, is_large
 from plstream.experiments.runner import compute
 from plstream.experiments.scratch import Scratch, blocks_of
 from plstream.experiments.settings import Settings
@@ -30,7 +32,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(protocol, "IN_MEMORY", 0)
     monkeypatch.setattr(protocol, "_BLOCK_BYTES", 900)
     monkeypatch.setattr(scratch, "_BLOCK_BYTES", 2000)
-    monkeypatch.setattr("plstream.experiments.methods._BLOCK_BYTES", 17 * 6 * 8)
+    monkeypatch.setattr("plstream.experiments.task._BLOCK_BYTES", 17 * 6 * 8)
 
 
 def test_imagenet_is_large_and_tiny_imagenet_is_not():
@@ -87,12 +89,12 @@ class Killed(BaseException):
 def killed_after(patch, where, name, calls):
     left, function = calls, getattr(where, name)
 
-    def killed(*arguments):
+    def killed(*arguments, **options):
         nonlocal left
         left -= 1
         if left < 0:
             raise Killed
-        return function(*arguments)
+        return function(*arguments, **options)
 
     patch.setattr(where, name, killed)
 
@@ -104,8 +106,8 @@ def killed_after(patch, where, name, calls):
         (Projection, "learn_more", 3),
         (Projection, "learn_more", 9),
         (Projection, "scores", 12),
-        (classifiers._BlockLearner, "_learn_block", 4),
-        (classifiers._BlockLearner, "_learn_block", 9),
+        ("classifier", "partial_fit", 4),
+        ("classifier", "partial_fit", 9),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -113,6 +115,8 @@ def killed_after(patch, where, name, calls):
 @pytest.mark.usefixtures("small_blocks")
 def test_a_killed_cell_resumes_with_the_same_figures(monkeypatch, tmp_path, where, name, calls, n_classes, method):
     task, settings = make_task(n_classes), replace(SMALL, components=2)
+    in_classifier = where == "classifier"
+    where = (SGDClassifier if n_classes == 2 else MLPClassifier) if in_classifier else where
 
     def cell():
         outcome = compute("accuracy", Trial(task, method, 0, settings, 0, Scratch(tmp_path, every_seconds=0)))
@@ -133,7 +137,7 @@ def test_a_killed_cell_resumes_with_the_same_figures(monkeypatch, tmp_path, wher
 
     monkeypatch.setattr(Projection, "learn_more", counted)
     assert cell() == whole
-    if where is classifiers._BlockLearner:
+    if in_classifier:
         # All fits were over.
         assert learnt == 0 or n_classes == 2
 
@@ -164,14 +168,15 @@ def test_a_file_of_scores_continues_after_its_last_whole_row(tmp_path):
     assert asked == [3]
 
 
-def test_without_a_folder_nothing_is_left():
-    kept = Scratch()
-    folder = kept.path("a").parent
+def test_nothing_is_left_of_removed_files(tmp_path):
+    kept = Scratch(tmp_path / "cell")
+    kept.remove()
     kept.save_arrays("a", x=1)
     kept.stored("b", (1, 1), lambda _: iter([np.ones((1, 1))]))
-    assert [path.name for path in folder.iterdir()] == ["b.scores"]
+    kept.remove("*.scores")
+    assert [path.name for path in kept.folder.iterdir()] == ["a.npz"]
     kept.remove()
-    assert not folder.exists()
+    assert not kept.folder.exists()
 
 
 def test_blocks_are_small_whatever_is_wide(monkeypatch):
@@ -181,30 +186,40 @@ def test_blocks_are_small_whatever_is_wide(monkeypatch):
     assert [rows.stop for rows, _ in blocks_of(S, n_classes=10, start=4)] == [7, 10, 13, 14]
     assert np.concatenate([block for _, block in blocks_of(S, 10)]).tolist() == S.reshape(14, 6).tolist()
     # Responses of a thousand classes are wider than 32 features.
-    task = _Sizes(np.zeros((20000, 32), np.float32), 1000)
-    task.n_features = 32
-    assert max(map(len, in_blocks(np.arange(20000), task))) * 1000 * 8 <= 32 << 20
+    task = make_task(1000, n_rows=20000, n_features=32)
+    assert max(map(len, task.blocks(np.arange(20000)))) * 1000 * 8 <= 32 << 20
 
 
-def test_scores_are_standardised_by_all_blocks(monkeypatch):
+@pytest.mark.filterwarnings("ignore:The rows so far have only")
+def test_scores_are_standardised_by_all_blocks(monkeypatch, tmp_path):
     monkeypatch.setattr(scratch, "_BLOCK_BYTES", 8 * 30)
     S = np.random.default_rng(0).normal(size=(50, 3)) * [1, 100, 0] + [1e6, 0, 3]
-    found = np.concatenate([block for _, block, _ in classifiers._Standardised.of(S, 4).blocks(S, np.zeros(50))])
+    y, blocks, learn = np.arange(50) % 4, [], IncrementalLDA.partial_fit
+    monkeypatch.setattr(
+        IncrementalLDA,
+        "partial_fit",
+        lambda self, X, y, classes: (blocks.append(X), learn(self, X, y, classes=classes)),
+    )
+    options = {"settings": Settings(), "seed": 0, "scratch": Scratch(tmp_path), "kind": "discriminants"}
+    accuracy_in_blocks(S, y, S, y, **options)
+    # 30 numbers are seven rows of three scores, with room for four classes.
+    assert len(blocks) == 8
+    found = np.concatenate(blocks)
     np.testing.assert_allclose(found[:, 1], (S[:, 1] - S[:, 1].mean()) / S[:, 1].std(), atol=1e-12)
     assert not found[:, 2].any()
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("kind", "model"), [("svm", SGDClassifier), ("perceptron", MLPClassifier)])
-def test_classifiers_in_blocks_separate_what_can_be_separated(kind, model):
-    task = make_task(4, n_rows=400)
-    S = 10 * np.eye(4)[task.y] + np.random.default_rng(0).normal(size=(400, 4))
-    found = classifiers.accuracy_in_blocks(
-        (S[:300], task.y[:300]), (S[300:], task.y[300:]), settings=Settings(), seed=0, scratch=Scratch(), kind=kind
+def test_classifiers_in_blocks_separate_what_can_be_separated(kind, model, tmp_path, monkeypatch):
+    task, learnt, learn = make_task(4, n_rows=400), [], model.partial_fit
+    monkeypatch.setattr(
+        model, "partial_fit", lambda self, X, y, **options: (learnt.append(len(X)), learn(self, X, y, **options))
     )
-    assert found == 1
-    learner = classifiers._BlockLearner(kind, np.arange(4), 300, Settings(), 0)
-    assert isinstance(learner._model, model)
+    S = 10 * np.eye(4)[task.y] + np.random.default_rng(0).normal(size=(400, 4))
+    options = {"settings": Settings(), "seed": 0, "scratch": Scratch(tmp_path), "kind": kind}
+    assert accuracy_in_blocks(S[:300], task.y[:300], S[300:], task.y[300:], **options) == 1
+    assert learnt
 
 
 def test_memory_does_not_grow_with_rows():
@@ -244,9 +259,7 @@ def test_controls_in_blocks_are_those_of_all_scores_at_once(method, request, tmp
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(
-    ("where", "name", "calls"), [(Regression, "residuals", 3), (classifiers._BlockLearner, "_learn_block", 30)]
-)
+@pytest.mark.parametrize(("where", "name", "calls"), [(Regression, "residuals", 3), (MLPClassifier, "partial_fit", 30)])
 def test_a_killed_cell_of_higher_order_components_resumes(monkeypatch, tmp_path, where, name, calls):
     task, settings = make_task(4), replace(SMALL, components=2)
 
@@ -278,22 +291,23 @@ def test_memory_of_higher_order_components_does_not_grow_with_rows(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_epochs_of_classifiers_in_blocks_are_limited(monkeypatch):
-    task, learnt = make_task(4), []
-    learn = classifiers._BlockLearner._learn_block
+def test_epochs_of_classifiers_in_blocks_are_limited(monkeypatch, tmp_path):
+    task, learnt, learn = make_task(4), [], MLPClassifier.partial_fit
     monkeypatch.setattr(
-        classifiers._BlockLearner, "_learn_block", lambda self, X, y: (learnt.append(len(X)), learn(self, X, y))
+        MLPClassifier,
+        "partial_fit",
+        lambda self, X, y, **options: (learnt.append(len(X)), learn(self, X, y, **options)),
     )
     for epochs in (1, 3):
         learnt.clear()
         settings = replace(SMALL, components=1, epochs=epochs, patience=100)
-        assert compute("accuracy", Trial(task, "pls", 0, settings, 0)).why == ""
+        assert compute("accuracy", Trial(task, "pls", 0, settings, 0, Scratch(tmp_path))).why == ""
         # Weights are allocated by one row, and a tenth of 80 training rows is held out.
         assert sum(learnt) == 1 + 72 * epochs
 
 
 def test_rows_of_several_reads_are_in_the_order_of_the_file(monkeypatch):
-    monkeypatch.setattr("plstream.experiments.methods._BLOCK_BYTES", 10 * 48)
+    monkeypatch.setattr("plstream.experiments.task._BLOCK_BYTES", 10 * 48)
     task = make_task(4)
     rows = task.splits[0][0]
     blocks = RowsInBlocks(task, rows)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.cross_decomposition import PLSSVD
 
 from plstream import CIPLS, IPLS, OLPLS, SGDPLS
-from plstream.experiments.methods import METHODS, as_responses
+from plstream.experiments.methods import METHODS, as_responses, paper_name
 
 from .conftest import make_task, trial_of
 
@@ -64,6 +64,16 @@ def test_pls_svd_is_that_of_scikit_learn():
     np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=1e-8, atol=1e-9)
 
 
+def test_names_in_the_paper():
+    names = [paper_name(method) for method in ("cipls-paper", "ipls", "ipls-released", "cipls")]
+    assert names == ["cipls", "ipls", "ipls", None]
+
+
+def test_responses():
+    assert as_responses(np.array([3, 7, 3]), np.array([3, 7])).tolist() == [-1, 1, -1]
+    assert as_responses(np.array([2, 1]), np.array([1, 2, 3])).tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
 def test_released_rivals():
     task = make_task(2)
     train = task.splits[0][0]
@@ -87,5 +97,5 @@ def test_methods_that_overflow_have_fewer_components():
 
 def test_blocks_of_rows_do_not_matter(task, monkeypatch):
     whole = scores(task, "cipls", 2)
-    monkeypatch.setattr("plstream.experiments.methods._BLOCK_BYTES", 7 * 8 * task.n_features)
+    monkeypatch.setattr("plstream.experiments.task._BLOCK_BYTES", 7 * 8 * task.n_features)
     np.testing.assert_array_equal(scores(task, "cipls", 2), whole)

@@ -1,6 +1,7 @@
 """Outputs of results: tables, figures and the report."""
 
 import copy
+import re
 import sys
 
 import pytest
@@ -110,6 +111,14 @@ def test_experiments_without_cells(results, name):
     few["tasks"]["small2"]["experiments"] = {}
     assert "no methods" in read(few)
     assert "Data: none." in read({**few, "tasks": {}})
+
+
+def test_a_single_check_is_counted_in_the_singular(results):
+    one = copy.deepcopy(results)
+    del one["tasks"]["small4"]
+    experiments = one["tasks"]["small2"]["experiments"]
+    one["tasks"]["small2"]["experiments"] = {"projection": experiments["projection"]}
+    assert re.search(r"Of 1 check .*, 1 (holds|does not hold)\.$", page_of(one).lead[2])
 
 
 def test_commands_are_reported(results):

@@ -14,11 +14,10 @@ from plstream.experiments import runner
 from plstream.experiments.classifiers import linear_svm
 from plstream.experiments.paper import experiments
 from plstream.experiments.plan import SVM_BYTES_PER_NUMBER, CostModel, make_plan, planned_seconds, within_budget
-from plstream.experiments.protocol import Trial
 from plstream.experiments.results import FORMAT, Results, read
 from plstream.experiments.settings import Settings
 
-from .conftest import SMALL, make_task
+from .conftest import SMALL, make_task, trial_of
 
 METHODS = ["sgdpls", "cipls", "pls"]
 
@@ -241,6 +240,17 @@ def test_estimates_grow_with_the_work():
     assert large.largest_memory > 10 * small.largest_memory / 2
 
 
+@pytest.mark.parametrize(("method", "c"), [("sgdpls", 29), ("ccipca", 30), ("cipls", 1)])
+def test_the_estimated_time_includes_the_fit_with_one_score_per_class(method, c, monkeypatch):
+    monkeypatch.setattr(CostModel, "_seconds_to_fit", lambda _self, _method, c, n_rows: n_rows * 1e3 * c**2)
+    monkeypatch.setattr("plstream.experiments.plan._multiplications_per_second", lambda: 1e12)
+    task = make_task(30, n_rows=600, n_features=40)
+    part = plan_of([task], names=["accuracy"], methods=[method])[0]
+    costs, n = CostModel(task, SMALL, 0), len(task.splits[0][0])
+    once = costs.choose(method) + costs.fit(method)
+    assert part.seconds[method] == pytest.approx(once + n * 1e3 * c**2, rel=0.01)
+
+
 class SVMByTheClock:
     """An SVM that takes a second per number of its features, of a clock of its own."""
 
@@ -287,7 +297,7 @@ def test_the_memory_of_a_selection(method):
     part = plan_of([task], names=["selection"], methods=[method])[0]
     tracemalloc.start()
     try:
-        runner.compute("selection", Trial(task, method, 0, SMALL, 0))
+        runner.compute("selection", trial_of(task, method))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -305,5 +315,5 @@ def test_the_graph_of_25088_features_needs_no_square_of_them():
 
 def test_overflow_is_told_in_a_few_words():
     task = make_task(2)
-    outcome = runner.compute("accuracy", Trial(replace(task, X=1e30 * task.X), "olpls-released", 0, SMALL, 0))
+    outcome = runner.compute("accuracy", trial_of(replace(task, X=1e30 * task.X), "olpls-released"))
     assert (outcome.cells, outcome.why) == ([], "split 0: component 1 is no longer finite")

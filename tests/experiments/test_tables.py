@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from plstream.experiments.inference import exponent, interval, paired_t_test
+from plstream.experiments.claims import p_sentence
+from plstream.experiments.inference import exponent, interval
 from plstream.experiments.methods import METHODS, SELECTORS, TITLES
 from plstream.experiments.outputs import tables_of
 from plstream.experiments.paper import accuracy, experiments, higher_order, selection, timing
-from plstream.experiments.tables import NOTHING, Table, format_number
+from plstream.experiments.plan import format_duration
+from plstream.experiments.tables import NOTHING, Table, format_number, format_p
 
 
 def table_of(results, name, number=0):
@@ -42,10 +44,7 @@ def test_accuracy_table(results):
     row = row_of(table, "cipls")
     assert row[1] == f"{mean:.2f} ± {half_width:.2f}"
     # Of fewer than five splits there is no test.
-    assert row[3] == (
-        f"{paired_t_test(by_method['cipls'], by_method['pls']):.3f}" if len(by_method["pls"]) >= 5 else "-"
-    )
-    assert row[4:7] == ["-"] * 3
+    assert row[3:7] == ["-"] * 4
     # The paper's figure is next to the variants that it may have run, not to our own.
     assert row[7] == "-"
     assert row_of(table, "cipls-paper")[7] == row_of(table, "cipls-released")[7] == "91.78 [91.08, 92.47]"
@@ -119,7 +118,7 @@ def _here(method):
 
 def test_differences_that_the_text_of_the_paper_states():
     def of(method, data_set):
-        return accuracy.reported(_here(method), data_set).accuracy
+        return accuracy.reported(_here(method), data_set)[0]
 
     assert of("cipls", "LFW") - of("sgdpls", "LFW") == pytest.approx(1.18)
     assert of("cipls", "YTF") - of("ipls", "YTF") == pytest.approx(1.88)
@@ -136,6 +135,14 @@ def test_components_outside_the_range_are_refused(results):
     row = row_of(table_of(results, "components"), "sgdpls")
     assert row[1] != "-"
     assert row[2:] == ["-", "-"]
+
+
+def test_numbers_as_text():
+    assert [format_p(p) for p in (0.0001, 0.25, np.nan)] == ["< 0.001", "0.250", "-"]
+    assert [p_sentence(p) for p in (0.0001, 0.25)] == ["p < 0.001", "p = 0.250"]
+    assert [format_duration(seconds) for seconds in (0.4, 75, 600, 9000)] == ["1 s", "75 s", "10 min", "2.5 h"]
+    times = [timing.format_time(seconds) for seconds in (2.5e-6, 0.0123, 0.9996, 9000)]
+    assert times == ["2.5 µs", "12.3 ms", "1 s", "2.5 h"]
 
 
 def test_as_text_markdown_and_latex():

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -177,7 +178,8 @@ def test_weights_of_a_source_count(solver, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name][1].startswith("value") and name[0] in "mfgs"])
-def test_rows_of_weight_zero_in_a_stopped_fit(name, tmp_path):
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_rows_of_weight_zero_in_a_stopped_fit(name, is_copied, tmp_path, monkeypatch):
     X, y = data(MODELS[name][1], n=N)
     weight = np.tile([0.0, 1.0, 2.0], N // 3)
     # A whole block, and the last rows.
@@ -188,7 +190,11 @@ def test_rows_of_weight_zero_in_a_stopped_fit(name, tmp_path):
     np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header=",".join(names), comments="")
     targets = names[X.shape[1] : -1]
     source = open_source(tmp_path / "rows.csv", target=targets, weight="w", batch_size=BLOCK_ROWS)
-    found = fit_by_steps(name, source, tmp_path / "checkpoints", 1)
+    if not is_copied:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=0, free=0))
+    # A fit that is stopped while it copies the file has to copy it again.
+    n_copied = N // BLOCK_ROWS + 1 if is_copied else 0
+    found = fit_by_steps(name, source, tmp_path / "checkpoints", n_copied + 1)
     assert_identical(found, plain(name, source))
     present = weight > 0
     with warnings.catch_warnings():

@@ -446,7 +446,7 @@ def test_long_work_tells_its_progress():
 
 def test_kernels_are_compiled_once():
     from plstream.online.cipls import cipls_normalized
-    from plstream.online.released import cipls_paper, cipls_released
+    from plstream.online.cipls_paper import cipls_paper, cipls_released
 
     X, y = regression_data(50, 4)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))

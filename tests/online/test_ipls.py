@@ -6,8 +6,7 @@ from scipy import sparse
 from sklearn.cross_decomposition import PLSRegression
 
 from plstream import IPLS
-from plstream.online.ipls import pls_weights
-from plstream.online.released import released_weights
+from plstream.online.ipls import pls_weights, released_weights
 
 from ..checks import fed
 from ..oracles import dense_pls, regression_data, relative_error

@@ -409,7 +409,7 @@ def test_pipelines_are_drawn_as_their_last_step(data):
     np.testing.assert_array_equal(explained.x_ratio, last.x_explained_variance_ratio_)
     scores = ScoresDisplay.from_estimator(pipeline, frame, y)
     np.testing.assert_allclose(scores.scores, last.transform(rows)[:, :2])
-    assert scores.ellipse.n_rows == len(X)
+    assert scores.ellipse[2] == len(X)
     found = MonitoringDisplay.from_estimator(pipeline, frame)
     np.testing.assert_allclose(found.q, Monitor(last).q(rows))
     predicted = PredictionDisplay.from_estimator(pipeline, frame, y)

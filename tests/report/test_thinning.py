@@ -6,27 +6,27 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plstream.plots.thinning import KeptRows, thin
+from plstream.plots.thinning import thin
+from plstream.report.evaluation import smallest
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(1, 10), st.data())
 def test_kept_rows_are_those_of_the_smallest_keys_in_blocks_of_any_size(keys, size, data):
     keys = np.array(keys)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(keys)), max_size=5)))
-    kept = KeptRows(size)
+    kept = {}
     for rows in np.split(np.arange(len(keys)), cuts):
-        kept.add(keys[rows], {"row": rows, "twice": np.column_stack([rows, rows])})
+        kept = smallest(kept, {"key": keys[rows], "row": rows, "twice": np.column_stack([rows, rows])}, size)
     expected = sorted(sorted(range(len(keys)), key=lambda row: (keys[row], row))[:size])
-    assert kept.columns["row"].tolist() == expected
-    assert np.array_equal(kept.columns["twice"][:, 1], kept.columns["row"])
+    assert kept["row"].tolist() == expected
+    assert np.array_equal(kept["twice"][:, 1], kept["row"])
 
 
 def test_a_sample_has_every_row_as_often():
     counts = np.zeros(50)
     for seed in range(400):
-        kept = KeptRows(10)
-        kept.add(np.random.default_rng(seed).random(50), {"row": np.arange(50)})
-        counts[kept.columns["row"]] += 1
+        kept = smallest({}, {"key": np.random.default_rng(seed).random(50), "row": np.arange(50)}, 10)
+        counts[kept["row"]] += 1
     # 400 draws with probability 0.2: a standard deviation of 8.
     assert np.all(np.abs(counts - 80) < 40)
 

@@ -13,7 +13,7 @@ from sklearn.metrics import mutual_info_score
 from plstream import InfFS, InfFSS, InfFSU
 from plstream._core.progress import listening
 from plstream.selection import graph, inffs
-from plstream.selection.graph import LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from plstream.selection.graph import SpearmanDissimilarity, energies, low_rank, pairwise_maximum, weighted_sum
 from plstream.selection.statistics import deviations, fisher, mutual_information
 
 from ..real_data import real_data
@@ -223,11 +223,11 @@ def test_solvers_agree_on_any_rows(data):
 def test_products_of_simple_edges(values, seed):
     values, rng = np.array(values), np.random.default_rng(seed)
     v, left, right = rng.normal(size=len(values)), rng.normal(size=(len(values), 2)), rng.normal(size=(len(values), 2))
-    largest, low_rank = PairwiseMaximum(values), LowRank(left, right)
+    largest, products = pairwise_maximum(values), low_rank(left, right)
     brute = np.array([sum(max(a, b) * x for b, x in zip(values, v, strict=True)) for a in values])
     np.testing.assert_allclose(largest.product(v), brute, atol=1e-12)
-    np.testing.assert_allclose(low_rank.product(v), left @ right.T @ v, atol=1e-12)
-    mixture = WeightedSum([(0.3, largest), (0.7, low_rank), (0.0, largest)])
+    np.testing.assert_allclose(products.product(v), left @ right.T @ v, atol=1e-12)
+    mixture = weighted_sum((0.3, largest), (0.7, products), (0.0, largest))
     np.testing.assert_allclose(mixture.product(v), mixture.dense() @ v, atol=1e-12)
 
 
@@ -252,7 +252,7 @@ def test_graph_in_two_separate_parts():
     """An eigenvector of the spectral radius may live in a part of the graph alone."""
     A = np.zeros((5, 5))
     A[:2, :2], A[2:4, 2:4] = 1.0, 3.0
-    blocks = LowRank(A, np.eye(5))
+    blocks = low_rank(A, np.eye(5))
     expected = np.linalg.inv(np.eye(5) - 0.9 / 6 * A).sum(axis=1) - 1
     for solver in ("dense", "krylov"):
         actual = energies(blocks, 5, 0.9, None, symmetric=True, solver=solver)
@@ -268,7 +268,7 @@ def test_graph_in_two_parts_that_are_hardly_joined(link):
         B = rng.random((30, 30))
         A[part, part] = B + B.T
     expected = np.linalg.inv(np.eye(60) - 0.9 / np.linalg.eigvalsh(A).max() * A).sum(axis=1) - 1
-    actual = energies(LowRank(A, np.eye(60)), 60, 0.9, None, symmetric=True, solver="krylov")
+    actual = energies(low_rank(A, np.eye(60)), 60, 0.9, None, symmetric=True, solver="krylov")
     np.testing.assert_allclose(actual, expected, atol=1e-10 * expected.max())
 
 

@@ -102,7 +102,7 @@ def test_results_do_not_depend_on_addresses(dtype, m):
         (kernels.add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
         (kernels.add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
         (kernels.add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
-        (kernels.add_gram_action_as_is, (X, v, 0.5, weight, np.zeros(11), np.zeros(m))),
+        (kernels.add_gram_action_as_is, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
     ):
         assert len(results_by_place(function, arguments)) == 1
 

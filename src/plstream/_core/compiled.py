@@ -26,7 +26,7 @@ from dataclasses import fields
 from functools import cache, update_wrapper
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_origin, get_type_hints
 
 import numpy as np
 from scipy import sparse
@@ -201,9 +201,16 @@ def copied(state: State) -> State:
 def _fields_to_copy(state: Any) -> tuple[list[str], list[str]]:
     """Return the names of the fields that hold writable arrays, and of those that hold dataclasses."""
     shared: frozenset[str] = getattr(state, "never_written", frozenset())
-    kinds = {f.name: f.type for f in fields(state) if f.type not in {"float", "int", "bool"} and f.name not in shared}
-    arrays = [name for name, kind in kinds.items() if kind in {"Array", "Float64Array"}]
-    return arrays, [name for name in kinds if name not in arrays]
+    hints = get_type_hints(state)
+    kinds = {f.name: hints[f.name] for f in fields(state) if f.name not in shared}
+    arrays = [name for name, kind in kinds.items() if _is_array(kind)]
+    return arrays, [name for name in kinds if name not in arrays and kinds[name] not in {float, int, bool}]
+
+
+def _is_array(kind: Any) -> bool:
+    origin = get_origin(kind)
+    # From Python 3.12 on, NDArray is an alias.
+    return origin is np.ndarray or get_origin(getattr(origin, "__value__", None)) is np.ndarray
 
 
 def _aligned_copy(array: Array) -> Array:

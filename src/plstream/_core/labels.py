@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +38,24 @@ _LARGEST_EXACT = 2**53
 _TELL_ALL = "all labels as classes= in the first call of partial_fit"
 
 
-@stored({"classes": ClassLabels("k"), "kind": Choice(*dict.fromkeys(KINDS.values()))})
+@stored()
 @dataclass(frozen=True)
 class Labels:
     """The labels of the first call, or those passed as classes, in ascending order."""
 
-    classes: Array
-    kind: str
+    classes: Annotated[Array, ClassLabels("k")]
+    kind: Annotated[str, Choice(*dict.fromkeys(KINDS.values()))]
 
     @classmethod
     def of(cls, y: Array, classes: Any) -> Labels:
         """Return the labels that occur in y, or ``classes`` if given."""
         require_label_vector(y)
-        known = np.unique(y) if classes is None else _known_classes(classes, y)
+        known = np.unique(y) if classes is None else as_classes(classes)
+        if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
+            raise ValueError(
+                f"classes are {KINDS.get(known.dtype.kind, known.dtype)}, but y holds {KINDS[y.dtype.kind]}: use the "
+                "same type for both."
+            )
         if len(known) < 2:
             raise ValueError(f"y has only one class, {known[0]}: pass rows of at least two classes, or {_TELL_ALL}.")
         return cls(known, KINDS[y.dtype.kind])
@@ -103,8 +108,7 @@ class Labels:
 
 
 @stored(
-    {"labels": OrNone(Object(Labels, k="k")), "n_columns": Count(1, size="q"), "is_vector": Boolean()},
-    {
+    rules={
         "there is one column for two classes, else one per class": lambda its: (
             its.labels is None or its.n_columns == (len(its.labels.classes) if len(its.labels.classes) > 2 else 1)
         ),
@@ -115,11 +119,11 @@ class Labels:
 class TargetEncoding:
     """The encoding of y as columns of numbers, and back: values unchanged, labels as -1 and +1."""
 
-    labels: Labels | None
+    labels: Annotated[Labels | None, OrNone(Object(Labels, k="k"))]
     """The labels, or None for values."""
-    n_columns: int
+    n_columns: Annotated[int, Count(1, size="q")]
     """Number of columns: one per response; one for two classes, else one per class."""
-    is_vector: bool
+    is_vector: Annotated[bool, Boolean()]
     """Whether y has one dimension."""
 
     @classmethod
@@ -280,16 +284,6 @@ def balanced_weights(counts: Array) -> Float64Array:
     """Return weights that give all non-empty classes the same total and preserve the number of rows."""
     weights: Float64Array = counts.sum() / max(1, np.count_nonzero(counts)) / np.where(counts > 0, counts, 1.0)
     return weights
-
-
-def _known_classes(classes: Any, y: Array) -> Array:
-    known = as_classes(classes)
-    if (known.dtype.kind in "US") != (y.dtype.kind in "US"):
-        raise ValueError(
-            f"classes are {KINDS.get(known.dtype.kind, known.dtype)}, but y holds {KINDS[y.dtype.kind]}: use the same "
-            "type for both."
-        )
-    return known
 
 
 def _of_objects(y: Array, name: str) -> Array:

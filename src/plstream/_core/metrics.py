@@ -245,4 +245,5 @@ Metrics: TypeAlias = ClassificationMetrics | RegressionMetrics
 
 def columns_of(y: Array) -> Float64Array:
     """Return values with one column per target."""
-    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    values = np.asarray(y, dtype=np.float64)
+    return values.reshape(len(values), -1)

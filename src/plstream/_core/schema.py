@@ -1,14 +1,17 @@
 """Declarations of the attributes of a class, next to the class: the schema of model files.
 
-A declaration names every attribute with the kind of its value, and rules that relate them:
+Attributes are annotated with the kind of their values, and rules relate them:
 
+>>> from dataclasses import dataclass
+>>> from typing import Annotated
 >>> from plstream._core.schema import Count, Numbers, stored
->>> @stored(
-...     {"size": Count(1), "rows": Numbers("w?", "m"), "squares": Numbers("m", least=0)},
-...     {"there are no more rows than its size": lambda its: len(its.rows) <= its.size},
-... )
+>>> from plstream._core.types import Array, Float64Array
+>>> @stored(rules={"there are no more rows than its size": lambda its: len(its.rows) <= its.size})
+... @dataclass
 ... class Reservoir:
-...     def __init__(self, size, n_columns): ...
+...     size: Annotated[int, Count(1)]
+...     rows: Annotated[Array, Numbers("w?", "m")]
+...     squares: Annotated[Float64Array, Numbers("m", least=0)]
 
 Symbols in shapes are sizes: each has a single value of at least one within an object; ``"w?"`` may be zero. Shapes may
 also contain numbers, sums and products such as ``"c+1"`` and ``"q*c"``, and None for any size. A nested object has its
@@ -25,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isnan
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -96,119 +99,85 @@ def solved_numbers(*shape: int | str, least: float = -inf) -> Numbers:
 
 
 class Value(Kind):
-    """A plain value: a number, string or None; a tuple, list or dictionary of these; a one-dimensional array."""
+    """A plain value: a number, string or None; a tuple, list or dictionary of these; a one-dimensional array.
 
-    description = "a plain value"
-    size: str | None = None
-    """The symbol in shapes whose size is the value."""
+    ``accepts`` tells whether a value is of this kind. ``size`` is the symbol in shapes whose size is ``size_of`` the
+    value, and ``restored`` returns the attribute for a value read from a file.
+    """
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return True
-
-    def size_of(self, value: Any) -> int:
-        """Return the size that a value represents."""
-        return len(value)
-
-    def restored(self, value: Any) -> Any:
-        """Return the attribute for a value read from a file."""
-        return value
+    def __init__(
+        self,
+        description: str = "a plain value",
+        accepts: Callable[[Any], bool] = lambda _: True,
+        *,
+        size: str | None = None,
+        size_of: Callable[[Any], int] = len,
+        restored: Callable[[Any], Any] = lambda value: value,
+    ) -> None:
+        self.description, self.accepts = description, accepts
+        self.size, self.size_of, self.restored = size, size_of, restored
 
 
 class Boolean(Value):
     """True or False."""
 
-    description = "true or false"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return isinstance(value, bool)
+    def __init__(self) -> None:
+        super().__init__("true or false", lambda value: isinstance(value, bool))
 
 
 class Number(Value):
     """A number in a range."""
 
-    def __init__(self, least: float = -inf, most: float = inf, *, finite: bool = True, nan: bool = False) -> None:
-        self.least = least
-        self.most = most
-        self.finite = finite
+    def __init__(
+        self, least: float = -inf, most: float = inf, *, finite: bool = True, nan: bool = False, **others: Any
+    ) -> None:
         self.nan = nan
-        self.description = f"a number from {least} to {most}"
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        if type(value) not in {int, float}:
-            return False
-        if self.nan or isnan(value):
-            return self.nan
-        return bool(self.least <= value <= self.most and not (self.finite and abs(value) == inf))
+        def accepts(value: Any) -> bool:
+            if type(value) not in {int, float}:
+                return False
+            if nan or isnan(value):
+                return nan
+            return bool(least <= value <= most and not (finite and abs(value) == inf))
+
+        super().__init__(f"a number from {least} to {most}", accepts, **others)
 
 
 class Count(Value):
     """An integer in a range, optionally a size in shapes."""
 
     def __init__(self, least: int = 0, most: int = LARGEST_COUNT, *, size: str | None = None) -> None:
-        self.least = least
-        self.most = most
-        self.size = size
-        self.description = f"an integer from {least} to {most}"
+        def accepts(value: Any) -> bool:
+            return type(value) is int and least <= value <= most
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return type(value) is int and self.least <= value <= self.most
-
-    def size_of(self, value: Any) -> int:
-        """Return the number itself."""
-        return int(value)
+        super().__init__(f"an integer from {least} to {most}", accepts, size=size, size_of=int)
 
 
 class Text(Value):
     """A string of limited length."""
 
-    description = "a string"
-
     def __init__(self, longest: int = 1000) -> None:
-        self.longest = longest
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return isinstance(value, str) and len(value) <= self.longest
+        super().__init__("a string", lambda value: isinstance(value, str) and len(value) <= longest)
 
 
 class Choice(Value):
     """One of several values."""
 
     def __init__(self, *choices: Any) -> None:
-        self.choices = choices
-        self.description = f"{'one of ' if len(choices) > 1 else ''}{', '.join(map(str, choices))}"
+        def accepts(value: Any) -> bool:
+            return any(type(value) is type(choice) and value == choice for choice in choices)
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return any(type(value) is type(choice) and value == choice for choice in self.choices)
+        super().__init__(f"{'one of ' if len(choices) > 1 else ''}{', '.join(map(str, choices))}", accepts)
 
 
 class ClassLabels(Value):
     """An array of labels in ascending order, whose number is a size in shapes."""
 
-    description = "an array of at least two labels in ascending order"
-
     def __init__(self, size: str) -> None:
-        self.size = size
+        def accepts(value: Any) -> bool:
+            return isinstance(value, np.ndarray) and len(value) > 1 and bool((value[:-1] < value[1:]).all())
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return isinstance(value, np.ndarray) and len(value) > 1 and bool((value[:-1] < value[1:]).all())
-
-
-class FeatureNames(Value):
-    """Names of the m features."""
-
-    description = "an array of names"
-    size = "m"
-
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        return isinstance(value, np.ndarray) and value.dtype == object
+        super().__init__("an array of at least two labels in ascending order", accepts, size=size)
 
 
 class OrElse(Kind):
@@ -288,10 +257,14 @@ class Object(Kind):
         return f"of the class {' or '.join(self.classes)}"
 
 
+def _are_names(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == object
+
+
 # Set by scikit-learn's validation of X.
 FEATURES: dict[str, Kind] = {
     "n_features_in_": Count(1, size="m"),
-    "feature_names_in_": OrMissing(FeatureNames()),
+    "feature_names_in_": OrMissing(Value("an array of names", _are_names, size="m")),
     # Numeric names, which scikit-learn does not keep.
     "feature_axis_": OrMissing(Numbers("m")),
 }
@@ -305,11 +278,16 @@ class Schema:
     rules: Mapping[str, Rule]
 
 
+# What classes were declared with. Annotations are evaluated when they are first needed, not by the import.
+_DECLARED: dict[type, tuple[Mapping[str, Kind] | None, Mapping[str, Rule]]] = {}
 _SCHEMAS: dict[type, Schema] = {}
 
 
-def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) -> Callable[[Cls], Cls]:
+def stored(fields: Mapping[str, Kind] | None = None, rules: Mapping[str, Rule] | None = None) -> Callable[[Cls], Cls]:
     """Declare the attributes of the objects of a class, in addition to those of a base class.
+
+    By default these are the annotated ones. ``fields`` are for classes whose attributes are not those of a file, or are
+    computed.
 
     A rule is called with an object that has the declared attributes, including those of nested objects, ``sizes``, the
     values of symbols, ``parameters``, those of an estimator, and ``n_numbers``, the number of values in all arrays. It
@@ -317,8 +295,7 @@ def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) 
     """
 
     def declare(cls: Cls) -> Cls:
-        inherited = next((_SCHEMAS[base] for base in cls.__mro__[1:] if base in _SCHEMAS), Schema({}, {}))
-        _SCHEMAS[cls] = Schema({**inherited.fields, **fields}, {**inherited.rules, **(rules or {})})
+        _DECLARED[cls] = fields, rules or {}
         return cls
 
     return declare
@@ -326,7 +303,18 @@ def stored(fields: Mapping[str, Kind], rules: Mapping[str, Rule] | None = None) 
 
 def schema_of(cls: type) -> Schema | None:
     """Return the declaration of a class itself, not of a base class, or None."""
+    if cls in _DECLARED and cls not in _SCHEMAS:
+        fields, rules = _DECLARED[cls]
+        own = _annotated(cls) if fields is None else fields
+        inherited = next(filter(None, map(schema_of, cls.__mro__[1:])), Schema({}, {}))
+        _SCHEMAS[cls] = Schema({**inherited.fields, **own}, {**inherited.rules, **rules})
     return _SCHEMAS.get(cls)
+
+
+def _annotated(cls: type) -> dict[str, Kind]:
+    hints = get_type_hints(cls, include_extras=True)
+    metadata = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
+    return {name: kind for name, kinds in metadata.items() for kind in kinds if isinstance(kind, Kind)}
 
 
 def declared(*packages: ModuleType, having: str = "__init__") -> tuple[type, ...]:

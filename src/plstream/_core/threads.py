@@ -78,8 +78,9 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order, computed by as many threads as BLAS may use.
 
-    At most two items per thread, and at most ``at_most``, are in progress at a time, so a source that reads from disk
-    never runs far ahead. If their total ``size`` exceeds ``largest``, the next item is read when the first is done.
+    The calling thread is one of them: it reads the items and, while a result is missing, computes others. At most two
+    items per thread, and at most ``at_most``, are in progress at a time, so a source that reads from disk never runs
+    far ahead. If their total ``size`` exceeds ``largest``, the next item is read when the first is done.
     """
     iterator = iter(items)
     first = list(islice(iterator, 2))
@@ -90,17 +91,35 @@ def ordered_map(
         if threads == 1:
             yield from map(function, chain(first, iterator))
             return
-        with ThreadPoolExecutor(threads) as executor:
-            pending: deque[tuple[Future[Result], int]] = deque()
+        with ThreadPoolExecutor(threads - 1) as executor:
+            pending: deque[tuple[Future[Result], Item, int]] = deque()
             most = min(2 * threads, at_most or 2 * threads)
             try:
                 for item in chain(first, iterator):
-                    pending.append((executor.submit(function, item), size(item)))
+                    pending.append((executor.submit(function, item), item, size(item)))
                     del item
-                    while pending and (len(pending) >= most or sum(sizes for _, sizes in pending) > largest):
-                        yield pending.popleft()[0].result()
+                    while pending and (len(pending) >= most or sum(sizes for _, _, sizes in pending) > largest):
+                        yield _first_result(function, pending)
                 while pending:
-                    yield pending.popleft()[0].result()
+                    yield _first_result(function, pending)
             finally:
-                for future, _ in pending:
+                for future, _, _ in pending:
                     future.cancel()
+
+
+def _first_result(function: Callable[[Item], Result], pending: deque[tuple[Future[Result], Item, int]]) -> Result:
+    """Remove and return the first result; while it is missing, process items that no other thread has begun."""
+    while not pending[0][0].done():
+        # Waiting for another thread, and being woken, can take as long as the work on an item.
+        number = next((i for i, (future, _, _) in enumerate(pending) if future.cancel()), None)
+        if number is None:
+            break
+        _, item, n_bytes = pending[number]
+        done: Future[Result] = Future()
+        try:
+            done.set_result(function(item))
+        except Exception as error:  # noqa: BLE001
+            # Raised in its turn.
+            done.set_exception(error)
+        pending[number] = done, item, n_bytes
+    return pending.popleft()[0].result()

@@ -6,7 +6,7 @@ import logging
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -67,28 +67,35 @@ def _workers_of(address: str) -> Iterator[None]:
     """Let Dask use the workers of a scheduler, or of a temporary local cluster."""
     distributed = import_optional("distributed", "A fit on a cluster", "distributed")
     local = _LOCAL.fullmatch(address)
-    if local is None:
-        if not _ADDRESS.fullmatch(address):
-            raise ValueError(
-                "--cluster is local, local:N for N processes, or the address of a scheduler such as tcp://host:8786, "
-                "without a user or password: Dask's configuration has the certificates for tls://."
-            )
-        with _client(distributed, address):
-            yield
-        return
-    if is_shown():
-        tell("starting workers")
-    with _without_interrupts():
-        cluster = distributed.LocalCluster(
-            n_workers=None if local[1] is None else int(local[1]),
-            threads_per_worker=1,
-            processes=True,
-            # Neither the scheduler nor its dashboard authenticates: bind them to this machine.
-            host=_HERE,
-            dashboard_address=f"{_HERE}:0",
-            silence_logs=logging.ERROR,
+    if local is None and not _ADDRESS.fullmatch(address):
+        raise ValueError(
+            "--cluster is local, local:N for N processes, or the address of a scheduler such as tcp://host:8786, "
+            "without a user or password: Dask's configuration has the certificates for tls://."
         )
-    with cluster, _client(distributed, cluster):
+    with ExitStack() as stack:
+        scheduler: Any = address
+        if local is not None:
+            if is_shown():
+                tell("starting workers")
+            with _without_interrupts():
+                scheduler = distributed.LocalCluster(
+                    n_workers=None if local[1] is None else int(local[1]),
+                    threads_per_worker=1,
+                    processes=True,
+                    # Neither the scheduler nor its dashboard authenticates: bind them to this machine.
+                    host=_HERE,
+                    dashboard_address=f"{_HERE}:0",
+                    silence_logs=logging.ERROR,
+                )
+            stack.enter_context(scheduler)
+        try:
+            client = stack.enter_context(distributed.Client(scheduler, timeout=_PATIENCE))
+        except (OSError, ValueError) as error:
+            raise ConnectionError(
+                f"No scheduler answers at {scheduler}: check that it is running, and its address."
+            ) from error
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise ConnectionError(f"The scheduler at {scheduler} has no workers: start at least one.")
         yield
 
 
@@ -105,17 +112,3 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _client(distributed: Any, address: Any) -> Iterator[None]:
-    try:
-        client = distributed.Client(address, timeout=_PATIENCE)
-    except (OSError, ValueError) as error:
-        raise ConnectionError(
-            f"No scheduler answers at {address}: check that it is running, and its address."
-        ) from error
-    with client:
-        if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise ConnectionError(f"The scheduler at {address} has no workers: start at least one.")
-        yield

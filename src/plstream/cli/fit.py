@@ -182,7 +182,7 @@ def fit(
     cat log.ndjson | plstream fit - --format ndjson --target y -c 3
     """
     from ..files import save
-    from .methods import plan_memory, reads_again, require_options
+    from .methods import model_for, plan_memory, reads_again, require_options
     from .output import require_inputs
     from .progress import print_model
 
@@ -204,7 +204,7 @@ def fit(
         raise ValueError("--read-tol and --max-reads are for fits that read the data several times, not for one pass.")
     if parameters.sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
-    model = _new_model(method, source, parameters, validation if is_auto else None, n_components)
+    model = model_for(method, source.n_columns, n_components, parameters, validation if is_auto else None)
     source.allow_missing = model.missing != "error"
     if cluster is None:
         plan_memory(model, source, one_pass=in_one_pass, classes=labels, memory=allowed)
@@ -220,23 +220,6 @@ def fit(
         fitted = fit_on_cluster(cluster, method, model, source, memory, checkpoints.checkpoint, **how)
         save(fitted, output, overwrite=force)
     print_model(output, fitted, {"data": source.name}, as_json=as_json)
-
-
-def _new_model(
-    method: Method, source: Source, parameters: Parameters, validation: Validation | None, n_components: int | None
-) -> Any:
-    """Return an unfitted model."""
-    from .methods import new_model, require_missing, validated_model
-
-    missing = None if parameters.missing is None else parameters.missing.value
-    require_missing(method, missing)
-    given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch", "missing": missing}
-    if validation is None:
-        return new_model(method, n_components=n_components, **given)
-    for name in ("seed", "read_tol", "max_reads"):
-        given.pop(name)
-    rule = None if validation.rule is None else validation.rule.value
-    return validated_model(method, source.n_columns, validation.max_components, cv=validation.folds, rule=rule, **given)
 
 
 def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, classes: Any, as_json: bool) -> None:

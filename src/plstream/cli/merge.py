@@ -28,6 +28,7 @@ def merge(
     plstream merge monday.plstream tuesday.plstream -o week.plstream
     plstream merge 'plant-a.plstream' 'plant-b.plstream' -o all.plstream --json
     """
+    import os
     from inspect import signature
 
     from ..files import load, save
@@ -37,6 +38,10 @@ def merge(
     if len(models) < 2:
         raise ValueError("Name at least two models to merge.")
     require_inputs(*models)
+    resolved = [os.path.realpath(path) for path in models]
+    if len({*resolved}) < len(models):
+        twice = next(path for i, path in enumerate(models) if resolved[i] in resolved[:i])
+        raise ValueError(f"{name_of(twice)} is named twice, so its rows would count twice: name every model once.")
     require_free(output, force=force)
     first, *others = models
     merged = load(first)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import ClassifierMixin, clone, is_classifier
 
@@ -17,6 +18,9 @@ from ..online import IncrementalLDA
 from ..online.scatter import BLOCK_ROWS
 from . import errors
 from .options import Method
+
+if TYPE_CHECKING:
+    from .fit import Parameters, Validation
 
 _METHODS: dict[Method, Any] = {method: getattr(plstream, method.name) for method in Method}
 # Methods whose number of components cross-validation can choose.
@@ -45,13 +49,6 @@ def _has_option(method: Method, name: str) -> bool:
     return ("random_state" if name == "seed" else name) in parameters
 
 
-def require_missing(method: Method, missing: str | None) -> None:
-    """Raise ValueError if the method completes missing values in another way."""
-    own = "model" if method in _VALIDATED else "mean"
-    if missing not in {None, "error", own}:
-        raise ValueError(f"--method {method} supports only --missing {own}, not {missing}.")
-
-
 def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> Any:
     """Return a model of the method; None stands for the default of a parameter, and for a seed of 0."""
     if _has_option(method, "seed"):
@@ -59,14 +56,26 @@ def new_model(method: Method, *, seed: int | None = None, **parameters: Any) -> 
     return _METHODS[method](**{name: value for name, value in parameters.items() if value is not None})
 
 
-def validated_model(method: Method, n_columns: int, max_components: int | None, **parameters: Any) -> Any:
-    """Return a model of the method that chooses its number of components by cross-validation."""
+def model_for(
+    method: Method, n_columns: int, n_components: int | None, parameters: Parameters, validation: Validation | None
+) -> Any:
+    """Return an unfitted model; with ``validation``, it chooses its number of components by cross-validation."""
+    missing = None if parameters.missing is None else parameters.missing.value
+    own = "model" if method in _VALIDATED else "mean"
+    if missing not in {None, "error", own}:
+        raise ValueError(f"--method {method} supports only --missing {own}, not {missing}.")
+    given = asdict(parameters) | {"solver": None if parameters.sketch_size is None else "sketch", "missing": missing}
+    if validation is None:
+        return new_model(method, n_components=n_components, **given)
     if method not in _VALIDATED:
         raise ValueError(f"-c auto is not supported by --method {method}, only by {', '.join(_VALIDATED)}.")
-    if parameters.pop("forgetting", None) is not None:
+    if parameters.forgetting is not None:
         raise ValueError("--forgetting is not supported with -c auto, which weighs rows equally: leave one out.")
-    most = min(_MOST_TRIED, n_columns) if max_components is None else max_components
-    return _VALIDATED[method](most, **{name: value for name, value in parameters.items() if value is not None})
+    most = min(_MOST_TRIED, n_columns) if validation.max_components is None else validation.max_components
+    given |= {"cv": validation.folds, "rule": None if validation.rule is None else validation.rule.value}
+    unused = {"forgetting", "seed", "read_tol", "max_reads"}
+    chosen = {name: value for name, value in given.items() if value is not None and name not in unused}
+    return _VALIDATED[method](most, **chosen)
 
 
 def reads_again(method: Method) -> bool:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from ..monitoring.monitor import Checked
     from .results import Results
 
-# Number of features named per row.
-_N_NAMED = 3
-
 
 def monitor(
     model: Model,
@@ -120,11 +117,10 @@ def _rows(results: Results, monitor: Monitor, counts: dict[str, int], *, every_r
 
 def _reasons(monitor: Monitor, result: Checked, X: Any, i: int) -> dict[str, str]:
     """Return the limits that a row exceeds, and the features that contribute most."""
+    from ..monitoring.monitor import largest_contributions
+
     above = [name for name, alarm in (("t2", result.t2_alarm[i]), ("q", result.q_alarm[i])) if alarm]
-    if not above:
-        return {"alarm": "", "features": ""}
     # Q shows which features are wrong, T2 which are extreme.
-    parts = monitor.contributions(X[i : i + 1], above[-1])[0]
-    names, total = monitor.feature_names_, abs(parts).sum() or 1.0
-    most = [k for k in (-parts).argsort(kind="stable")[:_N_NAMED] if parts[k] > 0]
-    return {"alarm": "+".join(above), "features": ", ".join(f"{names[k]} {parts[k] / total:.0%}" for k in most)}
+    most = largest_contributions(monitor, X[i], above[-1]) if above else []
+    names = monitor.feature_names_
+    return {"alarm": "+".join(above), "features": ", ".join(f"{names[k]} {share:.0%}" for k, share in most)}

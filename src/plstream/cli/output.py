@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +100,16 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 def write_table(file: Any, names: list[str], rows: Iterable[dict[str, Any]]) -> None:
     """Write rows as CSV to a text or binary file, with six digits."""
+    values = ((row[name] for name in names) for row in rows)
+    write_csv(file, names, ([f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in values))
+
+
+def write_csv(file: Any, names: list[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write names and rows as CSV to a text or binary file."""
     text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
+    csv.writer(text, lineterminator="\n").writerows(chain([names], rows))
+    text.flush()
     if text is not file:
-        text.flush()
         text.detach()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Data, Force, Keep, Model, Output, Reading
+from .options import Data, Force, Keep, Model, Output, Reading, load_model
 
 
 def predict(
@@ -38,7 +38,9 @@ def predict(
     plstream predict model.plstream new.csv --keep id --interval 0.95 --t2 --q -o predictions.parquet
     cat new.ndjson | plstream predict model.plstream - --format ndjson --proba
     """
-    from .options import load_model
+    import numpy as np
+
+    from ..monitoring import Monitor, PredictionInterval
     from .output import require_free, require_inputs
     from .results import Results, write_results
 
@@ -48,48 +50,24 @@ def predict(
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} makes no predictions, only scores: use plstream transform.")
     results = Results(reading, data, loaded, keep)
-    names = _names_of(loaded)
+    n_targets = len(loaded.intercept_) if hasattr(loaded, "intercept_") and not hasattr(loaded, "classes_") else 1
+    names = ["prediction"] if n_targets == 1 else [f"prediction{k}" for k in range(n_targets)]
     results.add(names, loaded.predict)
     if proba:
         if not hasattr(loaded, "predict_proba"):
             raise ValueError(f"{type(loaded).__name__} has no class probabilities: leave out --proba.")
         results.add([f"probability_{label}" for label in loaded.classes_], loaded.predict_proba)
     if interval is not None:
-        _add_limits(results, loaded, names, interval)
-    if t2 or q:
-        _add_statistics(results, loaded, t2=t2, q=q)
-    write_results(results, output, force=force)
-
-
-def _names_of(model: Any) -> list[str]:
-    n_targets = len(model.intercept_) if hasattr(model, "intercept_") and not hasattr(model, "classes_") else 1
-    return ["prediction"] if n_targets == 1 else [f"prediction{k}" for k in range(n_targets)]
-
-
-def _add_limits(results: Any, model: Any, names: list[str], level: float) -> None:
-    import numpy as np
-
-    from ..monitoring import PredictionInterval
-
-    limits = PredictionInterval(model, level=level)
-
-    def both(X: Any) -> Any:
-        lower, upper = limits.of(X)
+        limits = PredictionInterval(loaded, level=interval)
         # Lower and upper limits of a response are adjacent columns.
-        return np.stack([lower, upper], axis=-1).reshape(len(lower), -1)
+        columns = [f"{name}_{side}" for name in names for side in ("lower", "upper")]
+        results.add(columns, lambda X: np.stack(limits.of(X), axis=-1).reshape(len(X), -1))
+    if t2 or q:
+        monitor, both = Monitor(loaded), {"t2": t2, "q": q}
 
-    results.add([f"{name}_{side}" for name in names for side in ("lower", "upper")], both)
+        def statistics(X: Any) -> Any:
+            checked = monitor.check(X)
+            return np.column_stack([getattr(checked, name) for name in both if both[name]])
 
-
-def _add_statistics(results: Any, model: Any, *, t2: bool, q: bool) -> None:
-    import numpy as np
-
-    from ..monitoring import Monitor
-
-    monitor = Monitor(model)
-
-    def statistics(X: Any) -> Any:
-        checked = monitor.check(X)
-        return np.column_stack([values for values, asked in ((checked.t2, t2), (checked.q, q)) if asked])
-
-    results.add([name for name, asked in (("t2", t2), ("q", q)) if asked], statistics)
+        results.add([name for name in both if both[name]], statistics)
+    write_results(results, output, force=force)

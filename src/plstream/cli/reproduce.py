@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +16,8 @@ from ..experiments.paper import MODULES
 from .options import as_list
 
 if TYPE_CHECKING:
-    from ..experiments.experiment import Experiment
+    from ..experiments.paper import Experiment
     from ..experiments.plan import Part
-    from ..experiments.settings import Settings
     from ..experiments.task import Task
 
 _NAMES = ("all", *MODULES)
@@ -121,7 +121,9 @@ def reproduce(
         "classifier": classifier,
         "epochs": epochs,
     }
-    settings = _changed(Settings(), given)
+    changed = given | {"ipls_directions": None if directions is None else (directions,)}
+    del changed["directions"]
+    settings = replace(Settings(), **{name: value for name, value in changed.items() if value is not None})
     chosen = [one for name, one in experiments().items() if experiment in {"all", name}]
     wanted = _known_methods(as_list(methods), chosen)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
@@ -131,8 +133,8 @@ def reproduce(
     tasks: list[Task] = [task for name in dict.fromkeys(data or ["digits"]) for task in load_tasks(name, seed=seed)]
     output.mkdir(parents=True, exist_ok=True)
     results = Results(output, seed, settings, force=force)
-    options = {"methods": methods, "folds": folds, **given, "seed": seed, "budget": budget, "output": output}
-    results.made_by(_as_typed(experiment, {"data": data, **options}))
+    options = {"data": data, "methods": methods, "folds": folds, **given, "seed": seed, "budget": budget}
+    results.made_by(_as_typed(experiment, {**options, "output": output}))
     for task in tasks:
         results.begin(task, force=force)
     try:
@@ -156,10 +158,12 @@ def reproduce(
         tell(f"plstream: interrupted; run the same command to resume from {results.path}.")
         raise typer.Exit(FAILED) from None
     with shown():
-        written = write_outputs(results.data, output)
-    typer.echo("Written: " + ", ".join(map(str, [results.path, *_in_short(written.files)])))
-    if written.missing:
-        typer.echo(f"No figures: {written.missing}")
+        files, missing = write_outputs(results.data, output)
+    written, figures = ([file for file in files if (file.parent == output) == here] for here in (True, False))
+    in_short = [f"{figures[0].parent} ({len(figures)} files)"] if figures else []
+    typer.echo(f"Written: {', '.join([*map(str, [results.path, *written]), *in_short])}")
+    if missing:
+        typer.echo(f"No figures: {missing}")
     if any(part.methods for part in parts) and results.is_empty:
         tell("plstream: nothing could be computed; the tables say why.")
         raise typer.Exit(FAILED)
@@ -187,16 +191,6 @@ def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str]
         if name not in known:
             raise ValueError(f"--methods {name} is not one of {', '.join(known)}.")
     return names or None
-
-
-def _changed(settings: Settings, given: dict[str, Any]) -> Settings:
-    """Return settings with the options given on the command line."""
-    from dataclasses import replace
-
-    changed = {name: value for name, value in given.items() if value is not None}
-    if "directions" in changed:
-        changed["ipls_directions"] = (changed.pop("directions"),)
-    return replace(settings, **changed)
 
 
 def _show_plan(parts: list[Part], jobs: int) -> None:
@@ -227,12 +221,3 @@ def _as_typed(experiment: str, options: dict[str, Any]) -> str:
         for one in value if isinstance(value, list) else [value]:
             words += [f"--{name}", str(one)] if one is not None else []
     return shlex.join(words)
-
-
-def _in_short(files: list[Path]) -> list[str]:
-    """Return names of files, with figures grouped."""
-    from ..experiments.outputs import FIGURES
-
-    names = [str(file) for file in files if file.parent.name != FIGURES]
-    folders = {file.parent for file in files if file.parent.name == FIGURES}
-    return names + [f"{folder} ({sum(file.parent == folder for file in files)} files)" for folder in folders]

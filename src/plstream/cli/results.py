@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -17,7 +15,7 @@ from .._core.types import Array
 from ..data.numpy_files import npy_header
 from ..files import replacing
 from .options import Reading, as_columns, as_list, quoted
-from .output import STANDARD_OUTPUT, in_blocks, standard_output
+from .output import STANDARD_OUTPUT, in_blocks, standard_output, write_csv
 from .progress import shown
 
 Table = list[Array]
@@ -27,16 +25,7 @@ Table = list[Array]
 class Results:
     """A table with one row per data row: columns copied from the data, then columns computed from features.
 
-    Parameters
-    ----------
-    reading : Reading
-        How the data is read.
-    data : str
-        The data.
-    model : estimator
-        The model, which determines the features to read.
-    keep : list of str, or None
-        Columns to copy from the data.
+    The model determines which features are read.
     """
 
     ENDINGS: ClassVar[tuple[str, ...]] = (".npy", ".csv", ".parquet")
@@ -107,17 +96,14 @@ def _side_by_side(block: Table) -> Array:
 
 def _write_csv(file: Any, names: list[str], blocks: Iterator[Table]) -> None:
     """Write CSV with a header; numbers have enough digits to restore them exactly."""
-    text = file if isinstance(file, io.TextIOBase) else io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for block in blocks:
-        # As Python floats, float32 values would be written with meaningless digits.
-        parts = [part.astype(str) if part.dtype == np.float32 else part for part in block]
-        columns = [column.tolist() for part in parts for column in part.reshape(len(part), -1).T]
-        writer.writerows(zip(*columns, strict=True))
-    text.flush()
-    if text is not file:
-        text.detach()
+    # As Python floats, float32 values would be written with meaningless digits.
+    parts = ([part.astype(str) if part.dtype == np.float32 else part for part in block] for block in blocks)
+    columns = ([column.tolist() for column in _columns(block)] for block in parts)
+    write_csv(file, names, (row for block in columns for row in zip(*block, strict=True)))
+
+
+def _columns(block: Table) -> list[Array]:
+    return [column for part in block for column in part.reshape(len(part), -1).T]
 
 
 def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Table]) -> None:
@@ -125,8 +111,7 @@ def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Table]) ->
     arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
     writer = None
     for block in blocks:
-        columns = [column for part in block for column in part.reshape(len(part), -1).T]
-        table = arrow.table([arrow.array(np.ascontiguousarray(column)) for column in columns], names)
+        table = arrow.table([arrow.array(np.ascontiguousarray(column)) for column in _columns(block)], names)
         if writer is None:
             writer = parquet.ParquetWriter(file, table.schema)
         writer.write_table(table.cast(writer.schema))

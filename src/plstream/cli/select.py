@@ -68,6 +68,8 @@ def select(
 
     import plstream
 
+    from ..files import fit_source
+    from .methods import new_model
     from .output import require_free, require_inputs
     from .progress import shown
 
@@ -82,7 +84,9 @@ def select(
     source = reading.open(data, target)
     with shown():
         if method is Ranking.VIPSelector:
-            selector.set_params(estimator=_fitted(Method(model.value), source, components), prefit=True)
+            estimator = new_model(Method(model.value), n_components=components)
+            fit_source(estimator, source, one_pass=not source.rereadable)
+            selector.set_params(estimator=estimator, prefit=True)
         else:
             _fit_in_memory(selector, source, f"--method {method}")
     kept, names = selector.get_support(indices=True), source.feature_names
@@ -92,16 +96,6 @@ def select(
         for j in kept
     ]
     _write(rows, output, force=force)
-
-
-def _fitted(method: Method, source: Source, components: int | None) -> Any:
-    """Return a PLS model, fitted block by block."""
-    from ..files import fit_source
-    from .methods import new_model
-
-    model = new_model(method, n_components=components)
-    fit_source(model, source, one_pass=not source.rereadable)
-    return model
 
 
 def _fit_in_memory(selector: Any, source: Source, name: str) -> None:

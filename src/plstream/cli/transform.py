@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import Data, Force, Keep, Model, Output, Reading
+from .options import Data, Force, Keep, Model, Output, Reading, load_model
 
 
 def transform(
@@ -22,7 +22,6 @@ def transform(
     plstream transform model.plstream new.parquet -o scores.parquet
     cat new.csv | plstream transform model.plstream - --format csv | head
     """
-    from .options import load_model
     from .output import require_free, require_inputs
     from .results import Results, write_results
 

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._core.errors import DataError, beginning, counted, usable_dtype, wrap_iteration
+from .._core.errors import DataError, beginning, counted, usable_dtype, wrap_library_errors
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed
@@ -24,27 +24,16 @@ _PIECE_BYTES = 16 << 20
 _STRING_BYTES = 64
 _HASHED_BYTES = 1 << 22
 
+ReadRows: TypeAlias = Callable[[int, int], Array]
+"""Returns rows of an array, from a first one up to a last one, which is excluded."""
+
 
 class ArrayReader(Reader):
-    """Columns of one array, in memory or in a file.
+    """Columns of one array of numbers or strings, in memory or in a file.
 
-    Parameters
-    ----------
-    where : str
-    shape : tuple of int
-        Shape of the array, of one or two dimensions.
-    dtype : numpy.dtype
-        Type of its values, numbers or strings.
-    opened : callable
-        Returns a context manager of an object whose slices are rows.
-    chunks : tuple of int, optional
-        Shape of the chunks in which the array is stored.
-    chunks_at_a_time : int, default=1
-        Number of chunks that the library decompresses at a time.
-    array : ndarray, optional
-        The array itself, if in memory or memory-mapped. Blocks are then views of it.
-    path : Path, optional
-    slow : bool, default=True
+    ``opened`` returns a context manager of a function that reads rows. If the array is stored in chunks, ``chunks`` is
+    their shape, and ``chunks_at_a_time`` the number that the library decompresses at a time. ``array`` is the array
+    itself, if in memory or memory-mapped: blocks are then views of it.
     """
 
     def __init__(
@@ -125,15 +114,16 @@ class ArrayReader(Reader):
         """Yield rows of all columns from ``start`` on, in whole chunks if these fit in memory."""
         if self.whole_bytes(NO_COLUMNS, NO_COLUMNS) <= self.room:
             step = max(1, step // self._chunks[0]) * self._chunks[0]
-        with self.opened() as array:
-            yield from wrap_iteration(self._slices(array, start, step), self.where)
-
-    def _slices(self, array: Any, start: int, step: int) -> Iterator[Array]:
         assert self.n_rows is not None
-        while start < self.n_rows:
-            stop = min(start - start % step + step, self.n_rows)
-            yield np.asarray(array[start:stop])
-            start = stop
+        with self.opened() as read:
+            while start < self.n_rows:
+                stop = min(start - start % step + step, self.n_rows)
+                with wrap_library_errors(self.where):
+                    rows = read(start, stop)
+                yield rows
+                # Free it before the next one is read.
+                del rows
+                start = stop
 
     def _decoded(self, column: Array) -> Array:
         if column.dtype.kind != "S":
@@ -147,8 +137,13 @@ class ArrayReader(Reader):
 
 def reader_of_array(array: Array, where: str, path: Path | None = None) -> ArrayReader:
     """Return a reader of an array in memory, or of a memory map of a file."""
-    opened = partial(nullcontext, array)
+    opened = partial(nullcontext, rows_of(array))
     return ArrayReader(where, array.shape, array.dtype, opened, array=array, path=path, slow=False)
+
+
+def rows_of(array: Any) -> ReadRows:
+    """Return a function that reads rows of an array in memory, or of one like it."""
+    return lambda start, stop: np.asarray(array[start:stop])
 
 
 def mapped_reader(

@@ -99,7 +99,7 @@ class ArrowReader(Reader):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Identity of the file; for a table in memory, number of rows, types of columns and a hash."""
-        if self.path is not None or not self.rereadable:
+        if self.path is not None or self.known_by is not None or not self.rereadable:
             return super().identity
         digest = sha256()
         for batch in self._groups.batches(0, list(self._fields), _HASHED_ROWS):
@@ -126,7 +126,7 @@ class ArrowReader(Reader):
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
         """Return the common dtype of columns."""
         if self._list is not None and len(columns) and columns.max() < self.n_columns:
-            return self._dtype(self._list, self._fields[self._list].value_type, text=False)
+            return self._dtype_of_column(0, text=False)
         dtypes = set(self.check_each(columns, partial(self._dtype_of_column, text=text)))
         if len({dtype.kind in "SU" for dtype in dtypes}) > 1:
             raise DataError(
@@ -138,11 +138,12 @@ class ArrowReader(Reader):
 
     def kind_of(self, column: int) -> str:
         """Return the Arrow type of a column."""
-        is_entry = self._list is not None and column < self.n_columns
-        name = self._list if is_entry else self.name_of(column)
-        assert name is not None
-        found = self._fields[name]
-        return str(found.value_type if is_entry else found).replace("large_", "").replace("string", "text")
+        return str(self._type_of(column)).replace("large_", "").replace("string", "text")
+
+    def _type_of(self, column: int) -> Any:
+        """Return the Arrow type of a column, or of the entries of the lists."""
+        found = self._fields[self._name(column)]
+        return found.value_type if self._list is not None and column < self.n_columns else found
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
         """Return the memory that the columns of the first group take."""
@@ -160,8 +161,7 @@ class ArrowReader(Reader):
             is_large = self._held_bytes(number, names) > self._largest_columns_bytes
             if is_large and len(features) > 1 and self._list is None:
                 with temporary_array() as file, suppress(NoRoomError):
-                    self._transpose(file, number, features, start, step)
-                    yield from self._transposed_rows(file.array(), number, features, targets, start, step)
+                    yield from self._transposed(file, number, features, targets, start, step)
                     continue
             yield from self._rows_of(number, features, targets, start, step)
 
@@ -178,22 +178,19 @@ class ArrowReader(Reader):
     def _held_bytes(self, number: int, names: list[str]) -> int:
         return sum(self._groups.held_bytes(number, name) for name in names)
 
-    def _transpose(self, file: GrowingArray, number: int, features: Columns, start: int, step: int) -> None:
-        """Write the features of a group to a file: all rows of the first few columns, all rows of the next few, ..."""
-        dtype = self.dtype_of(features)
-        for part in self._parts(number, features):
+    def _transposed(
+        self, file: GrowingArray, number: int, features: Columns, targets: Columns, start: int, step: int
+    ) -> Iterator[Pieces]:
+        """Yield the rows of a group, whose features are first written to a file.
+
+        It has all rows of the first few columns, then all rows of the next few, ...
+        """
+        ranges, dtype = [*self._parts(number, features)], self.dtype_of(features)
+        for part in ranges:
             for X, _ in self._rows_of(number, features[part], NO_COLUMNS, start, step):
                 file.append(X.astype(dtype, copy=False).ravel())
-
-    def _transposed_rows(
-        self, values: Array, number: int, features: Columns, targets: Columns, start: int, step: int
-    ) -> Iterator[Pieces]:
-        """Yield the rows of a group from that file."""
-        n_rows = self._ends[number] - max(start, self._begin(number))
-        parts = [
-            values[n_rows * part.start : n_rows * part.stop].reshape(n_rows, -1)
-            for part in self._parts(number, features)
-        ]
+        n_rows, values = self._ends[number] - max(start, self._begin(number)), file.array()
+        parts = [values[n_rows * part.start : n_rows * part.stop].reshape(n_rows, -1) for part in ranges]
         row = 0
         for X, columns in self._rows_of(number, NO_COLUMNS, targets, start, step):
             yield np.concatenate([part[row : row + len(X)] for part in parts], axis=1), columns
@@ -323,12 +320,9 @@ class ArrowReader(Reader):
             return self.others[column - self.n_columns]
         return self._list or (self.names or ())[column]
 
-    def _dtype_of_column(self, column: int, *, text: bool) -> np.dtype[Any]:
-        name = self._name(column)
-        return self._dtype(name, self._fields[name], text=text)
-
-    def _dtype(self, name: str, kind: Any, *, text: bool) -> np.dtype[Any]:
-        types, column = self._types, f"Column {shortened(name)} of {self.where}"
+    def _dtype_of_column(self, number: int, *, text: bool) -> np.dtype[Any]:
+        types, kind = self._types, self._type_of(number)
+        column = f"Column {shortened(self._name(number))} of {self.where}"
         if types.is_dictionary(kind):
             kind = kind.value_type
         if types.is_decimal(kind):

@@ -34,14 +34,18 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
         groups = [metadata.row_group(number) for number in range(file.num_row_groups)]
         counts = [int(group.num_rows) for group in groups]
         sizes = [int(group.total_byte_size) for group in groups]
+        begins = np.cumsum([0, *counts], dtype=int).tolist()
         value_bytes = {field.name: _value_bytes(field.type) for field in schema}
+
+    kept = _groups_with(path, where, options.where, schema, len(groups))
+    counts, sizes, begins = ([values[number] for number in kept] for values in (counts, sizes, begins))
 
     def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
         with _wrap_parquet_errors(where):
             # Parsing the metadata of many groups takes long, so it is done once.
             file = opened(metadata=metadata)
         with file, _wrap_parquet_errors(where):
-            yield from file.iter_batches(step, row_groups=[number], columns=names)
+            yield from file.iter_batches(step, row_groups=[kept[number]], columns=names)
 
     def held_bytes(number: int, name: str) -> int:
         """Return the size of a page with its dictionary, or of the column if smaller.
@@ -51,15 +55,6 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
         at_most = max(0, min(_PAGE_BYTES, sizes[number]))
         # A dictionary with as many values as rows, and the indices.
         return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
-
-    begins = np.cumsum([0, *counts], dtype=int)[:-1].tolist()
-    kept = _groups_with(path, where, options.where, schema, len(groups))
-    if kept is not None and len(kept) < len(groups):
-        counts, sizes, begins = ([values[number] for number in kept] for values in (counts, sizes, begins))
-        every = batches
-
-        def batches(number: int, names: list[str], step: int) -> Iterator[Any]:
-            return every(kept[number], names, step)
 
     ends = np.cumsum(counts, dtype=int).tolist()
     return ArrowReader(where, schema, RowGroups(batches, ends, held_bytes, begins), n_rows=sum(counts), path=path)
@@ -73,10 +68,10 @@ def _opened_parquet(parquet: Any, path: AnyPath, **options: Any) -> Any:
     return parquet.ParquetFile(path, memory_map=True, pre_buffer=False, **options)
 
 
-def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int] | None:
-    """Return the groups, at least one, whose statistics allow matching rows; None for all groups."""
+def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any, n_groups: int) -> list[int]:
+    """Return the groups, at least one, whose statistics allow matching rows."""
     if condition is None or not set(condition.names()) <= set(schema.names) or n_groups < 2:
-        return None
+        return list(range(n_groups))
     needed = ("dataset", "compute", "fs")
     dataset, compute, fs = (import_optional(f"pyarrow.{name}", f"Reading {where}") for name in needed)
     try:
@@ -86,7 +81,7 @@ def _groups_with(path: AnyPath, where: str, condition: Where | None, schema: Any
         return [group.id for part in parts for group in part.row_groups] or [0]
     except (ValueError, TypeError, NotImplementedError):
         # Arrow cannot compare these types: all groups are read, and rows are compared one by one.
-        return None
+        return list(range(n_groups))
 
 
 @contextmanager

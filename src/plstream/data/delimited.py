@@ -44,19 +44,19 @@ _SPELLINGS = sorted(
 
 def open_csv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
     """Open CSV, with a comma as delimiter unless given or detected otherwise."""
-    reader = CsvReader(file, where, delimiter=options.delimiter or ",", header=options.header)
+    reader = CsvReader(file, where, options.delimiter or ",", header=options.header)
     if options.delimiter is None and reader.n_columns == 1 and (other := reader.likely_delimiter()) is not None:
         if not reader.rereadable:
             raise DataError(
                 f"The fields of {where} are separated by {other!r}, not by commas: pass delimiter={other!r}."
             )
-        return CsvReader(file, where, delimiter=other, header=options.header)
+        return CsvReader(file, where, other, header=options.header)
     return reader
 
 
 def open_tsv(file: AnyPath | IO[bytes], where: str, options: OpenOptions) -> Reader:
     """Open TSV, with a tab as delimiter unless given otherwise."""
-    return CsvReader(file, where, delimiter=options.delimiter or "\t", header=options.header)
+    return CsvReader(file, where, options.delimiter or "\t", header=options.header)
 
 
 class CsvReader(TextReader):
@@ -65,9 +65,7 @@ class CsvReader(TextReader):
     By default, the first line is a header if none of its fields is a number, or if one of them is text above a number.
     """
 
-    def __init__(
-        self, file: AnyPath | IO[bytes], where: str, *, delimiter: str = ",", header: bool | None = None
-    ) -> None:
+    def __init__(self, file: AnyPath | IO[bytes], where: str, delimiter: str = ",", *, header: bool | None) -> None:
         self.delimiter, self.header = delimiter, header
         # A field that begins with a quotation mark, and its end; elsewhere quotation marks have no meaning.
         begin = b"(?<![^\n" + re.escape(delimiter.encode()) + b'])"'
@@ -87,12 +85,9 @@ class CsvReader(TextReader):
             raise DataError(f"{self.where} has no rows, only a header.")
         self.n_columns = len(first[0])
         self.kinds = self._kinds()
-        if self.names is not None and self.names[0] in _INDEX_NAMES and self.n_columns > 1 and self._numbers_rows():
-            self.index_columns = np.zeros(1, np.intp)
-
-    def _numbers_rows(self) -> bool:
-        """Return whether the first column only numbers the records."""
-        return all(fields[0].strip() == str(row) for row, fields in enumerate(self._sample_fields()))
+        if self.names is not None and self.names[0] in _INDEX_NAMES and self.n_columns > 1:
+            numbers_rows = all(fields[0].strip() == str(row) for row, fields in enumerate(self._sample_fields()))
+            self.index_columns = np.zeros(int(numbers_rows), np.intp)
 
     def _sample_fields(self) -> Iterator[list[str]]:
         """Yield the fields of the first records, one record at a time."""
@@ -120,7 +115,8 @@ class CsvReader(TextReader):
             return np.dtype(str)
         if "U" in kinds:
             refused = [int(column) for column in columns if self.kinds[column] == "U"]
-            row, field = self._first_text(refused[0])
+            # The first text in one of the first records.
+            row, field = max(self._rows_of(refused[0]), key=lambda found: _KINDS.index(_kind(found[1])))
             if len(refused) == 1 or _WITH_COMMAS.fullmatch(field.strip()):
                 raise self.not_a_number(row, refused[0], field)
             raise self.not_numeric(refused)
@@ -132,10 +128,6 @@ class CsvReader(TextReader):
             return {"i": "integer", "f": "number"}[self.kinds[column]]
         texts = [field.strip() for _, field in self._rows_of(column) if _kind(field) == "U"]
         return "date" if texts and all(map(_is_date, texts)) else "text"
-
-    def _first_text(self, column: int) -> tuple[int, str]:
-        """Return row and text of the first text in a column, in one of the first records."""
-        return max(self._rows_of(column), key=lambda found: _KINDS.index(_kind(found[1])))
 
     def _rows_of(self, column: int) -> Iterator[tuple[int, str]]:
         """Yield row and text of a column in the first records."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.errors import DataError, import_optional, usable_dtype, wrap_library_errors
 from .._core.remote import AnyPath
-from .array_reader import ArrayReader, choose_array, mapped_reader, require_shape
+from .array_reader import ArrayReader, ReadRows, choose_array, mapped_reader, require_shape, rows_of
 from .reader import OpenOptions, Reader
 
 # Chunks are read once, as a whole, and need not be cached. HDF5 2 caches 8 MiB by default.
@@ -42,7 +42,9 @@ def open_hdf5(path: AnyPath, where: str, options: OpenOptions) -> Reader:
         is_text = h5py.check_string_dtype(dataset.dtype) is not None
         if not is_text:
             usable_dtype(dataset.dtype, where)
-        offset = dataset.id.get_offset() if dataset.chunks is None and _is_plain(h5py, dataset) else None
+        # Some types are converted when read.
+        is_plain = not is_text and h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
+        offset = dataset.id.get_offset() if dataset.chunks is None and is_plain else None
         if offset is not None and isinstance(path, Path):
             return mapped_reader(path, dataset.dtype, dataset.shape, offset, where)
         return ArrayReader(
@@ -82,13 +84,6 @@ def _leaves_file(h5py: Any, file: Any, key: str) -> bool:
     return False
 
 
-def _is_plain(h5py: Any, dataset: Any) -> bool:
-    """Return whether values are stored as in NumPy: some types are converted when read."""
-    if h5py.check_string_dtype(dataset.dtype) is not None:
-        return False
-    return bool(h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type())
-
-
 @contextmanager
 def _opened(path: AnyPath) -> Iterator[Any]:
     h5py = import_optional("h5py", f"Reading {path}")
@@ -99,8 +94,8 @@ def _opened(path: AnyPath) -> Iterator[Any]:
 
 
 @contextmanager
-def _dataset(path: AnyPath, key: str, where: str, *, is_text: bool) -> Iterator[Any]:
+def _dataset(path: AnyPath, key: str, where: str, *, is_text: bool) -> Iterator[ReadRows]:
     with _opened(path) as file:
         with wrap_library_errors(where):
             dataset = file[key].asstr() if is_text else file[key]
-        yield dataset
+        yield rows_of(dataset)

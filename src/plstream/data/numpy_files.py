@@ -20,7 +20,7 @@ from numpy.lib import format as npy
 from .._core.errors import DataError, beginning, usable_dtype, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
 from .._core.types import Array
-from .array_reader import ArrayReader, choose_array, mapped_reader, require_shape
+from .array_reader import ArrayReader, ReadRows, choose_array, mapped_reader, require_shape
 from .reader import NO_COLUMNS, OpenOptions, Reader
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -43,10 +43,6 @@ class _Header(NamedTuple):
     fortran_order: bool
     dtype: np.dtype[Any]
     offset: int
-
-    @property
-    def n_columns(self) -> int:
-        return self.shape[1] if len(self.shape) == 2 else 1
 
     def require(self, where: str, size: int) -> None:
         """Raise DataError unless it describes an array of rows that fits in a file of this size."""
@@ -165,37 +161,32 @@ def _array_reader(path: AnyPath, open_file: OpenFile, header: _Header, begin: in
 
 
 @contextmanager
-def _rows(open_file: OpenFile, header: _Header, begin: int, where: str) -> Iterator[_FileRows]:
+def _rows(open_file: OpenFile, header: _Header, begin: int, where: str) -> Iterator[ReadRows]:
+    """Open an array; rows of a compressed one must be read in order."""
+    n_columns = math.prod(header.shape[1:])
+    row_bytes = header.dtype.itemsize * n_columns
     with open_file() as file:
-        yield _FileRows(file, header, where, begin)
+        at = 0
 
+        def read_bytes(n: int) -> bytes:
+            nonlocal at
+            with wrap_library_errors(where, "is damaged"):
+                data = file.read(n)
+            if len(data) < n:
+                raise DataError(f"{where} is truncated.")
+            at += n
+            return data
 
-class _FileRows:
-    """Slices of an array that are read when needed; those of compressed arrays must be requested in order."""
+        def read(start: int, stop: int) -> Array:
+            nonlocal at
+            first = begin + start * row_bytes
+            if not isinstance(file, zipfile.ZipExtFile):
+                at = file.seek(first)
+            while at < first:
+                read_bytes(min(first - at, _SKIPPED_BYTES))
+            return np.frombuffer(read_bytes((stop - start) * row_bytes), header.dtype).reshape(-1, n_columns)
 
-    def __init__(self, file: IO[bytes], header: _Header, where: str, offset: int) -> None:
-        self._file, self._where = file, where
-        self._dtype, self._n_columns, self._offset = header.dtype, header.n_columns, offset
-        self._is_compressed = isinstance(file, zipfile.ZipExtFile)
-        self._at = 0
-
-    def __getitem__(self, rows: slice) -> Array:
-        row_bytes = self._dtype.itemsize * self._n_columns
-        begin = self._offset + rows.start * row_bytes
-        if not self._is_compressed:
-            self._at = self._file.seek(begin)
-        while self._at < begin:
-            self._read(min(begin - self._at, _SKIPPED_BYTES))
-        data = self._read((rows.stop - rows.start) * row_bytes)
-        return np.frombuffer(data, self._dtype).reshape(-1, self._n_columns)
-
-    def _read(self, n: int) -> bytes:
-        with wrap_library_errors(self._where, "is damaged"):
-            data = self._file.read(n)
-        if len(data) < n:
-            raise DataError(f"{self._where} is truncated.")
-        self._at += n
-        return data
+        yield read
 
 
 def _open_sparse(path: AnyPath, where: str, found: dict[str, zipfile.ZipInfo]) -> ArrayReader:
@@ -220,8 +211,8 @@ def _open_sparse(path: AnyPath, where: str, found: dict[str, zipfile.ZipInfo]) -
     if any(part.dtype_of(NO_COLUMNS, text=True).kind not in "iu" for part in (starts, indices)):
         raise DataError(f"{where} is damaged: its indices are not integers.")
     dtype = usable_dtype(data.dtype_of(NO_COLUMNS), where)
-    rows = partial(_sparse_rows, parts, int(shape[1]), dtype, where)
-    return ArrayReader(where, shape.tolist(), dtype, rows, path=path)
+    opened = partial(_sparse_rows, parts, int(shape[1]), dtype, where)
+    return ArrayReader(where, shape.tolist(), dtype, opened, path=path)
 
 
 def _small(archive: Any, name: str, where: str) -> Array:
@@ -235,41 +226,30 @@ def _small(archive: Any, name: str, where: str) -> Array:
 
 
 @contextmanager
-def _sparse_rows(parts: list[ArrayReader], n_columns: int, dtype: np.dtype[Any], where: str) -> Iterator[_SparseRows]:
+def _sparse_rows(parts: list[ArrayReader], n_columns: int, dtype: np.dtype[Any], where: str) -> Iterator[ReadRows]:
+    """Open a sparse matrix, whose rows are read in order, as dense ones."""
+    n_entries = parts[1].n_rows or 0
     with ExitStack() as files:
-        yield _SparseRows(
-            [files.enter_context(part.opened()) for part in parts], parts[1].n_rows, n_columns, dtype, where
-        )
-
-
-class _SparseRows:
-    """Slices of a sparse matrix as dense rows, to be requested in order."""
-
-    def __init__(
-        self, parts: list[Any], n_entries: int | None, n_columns: int, dtype: np.dtype[Any], where: str
-    ) -> None:
-        self._starts, self._indices, self._data = parts
-        self._n_entries, self._n_columns, self._dtype, self._where = n_entries, n_columns, dtype, where
+        read_starts, read_indices, read_data = (files.enter_context(part.opened()) for part in parts)
         # The position of the entries of the next row, once known.
-        self._next: Array = np.empty(0, np.int64)
+        following: Array = np.empty(0, np.int64)
 
-    def __getitem__(self, rows: slice) -> Array:
-        first = rows.start + len(self._next)
-        starts = np.concatenate([self._next, self._read(self._starts, first, rows.stop + 1)]).astype(np.int64)
-        self._next = starts[-1:]
-        if (np.diff(starts) < 0).any() or starts[0] < 0 or starts[-1] > (self._n_entries or 0):
-            raise DataError(f"{self._where} is damaged: its rows do not follow one another.")
-        dense = np.zeros((rows.stop - rows.start, self._n_columns), self._dtype)
-        for begin in range(int(starts[0]), int(starts[-1]), _ENTRIES):
-            end = min(begin + _ENTRIES, int(starts[-1]))
-            columns, values = self._read(self._indices, begin, end), self._read(self._data, begin, end)
-            if columns.min() < 0 or columns.max() >= self._n_columns:
-                raise DataError(f"{self._where} is damaged: it has entries outside of its columns.")
-            row = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
-            # Duplicate entries are added, as in SciPy.
-            np.add.at(dense, (row, columns), values.astype(self._dtype, copy=False))
-        return dense
+        def read(start: int, stop: int) -> Array:
+            nonlocal following
+            later = read_starts(start + len(following), stop + 1).ravel()
+            starts = np.concatenate([following, later]).astype(np.int64)
+            following = starts[-1:]
+            if (np.diff(starts) < 0).any() or starts[0] < 0 or starts[-1] > n_entries:
+                raise DataError(f"{where} is damaged: its rows do not follow one another.")
+            dense = np.zeros((stop - start, n_columns), dtype)
+            for begin in range(int(starts[0]), int(starts[-1]), _ENTRIES):
+                end = min(begin + _ENTRIES, int(starts[-1]))
+                columns, values = read_indices(begin, end).ravel(), read_data(begin, end).ravel()
+                if columns.min() < 0 or columns.max() >= n_columns:
+                    raise DataError(f"{where} is damaged: it has entries outside of its columns.")
+                row = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
+                # Duplicate entries are added, as in SciPy.
+                np.add.at(dense, (row, columns), values.astype(dtype, copy=False))
+            return dense
 
-    @staticmethod
-    def _read(part: Any, start: int, stop: int) -> Array:
-        return np.asarray(part[start:stop]).reshape(-1)
+        yield read

@@ -53,19 +53,10 @@ def open_array(array: Any, where: str = "the array") -> ArrayReader:
     """Open an array or a sparse matrix in memory, or a memory map."""
     if sparse.issparse(array):
         rows = array.tocsr()
-        return ArrayReader(where, rows.shape, rows.dtype, partial(nullcontext, _DenseRows(rows)), slow=False)
+        opened = partial(nullcontext, lambda start, stop: as_dense(rows[start:stop]))
+        return ArrayReader(where, rows.shape, rows.dtype, opened, slow=False)
     array = np.asanyarray(without_mask(array, where))
     return reader_of_array(_of_objects(array, where) if array.dtype.kind == "O" else array, where)
-
-
-class _DenseRows:
-    """Slices of a sparse matrix as dense rows."""
-
-    def __init__(self, rows: Any) -> None:
-        self._rows = rows
-
-    def __getitem__(self, part: slice) -> Array:
-        return as_dense(self._rows[part])
 
 
 def is_frame(data: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from .columns import NameOrNumber, find_columns, require_unique
 from .files import exists
 from .formats import FORMATS, format_of, open_file, open_reader, split_key
 from .objects import is_table, open_array, open_object
-from .preparation import choose_columns, find_role, with_columns
+from .preparation import choose_columns, find_role
 from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
 from .sql import is_database
@@ -181,7 +182,9 @@ def open_source(
             raise DataError(
                 "where= requires that the target is a column of the same table: move it there, or leave out where=."
             )
-        condition = with_columns(condition, reader)
+        names = condition.names()
+        numbers = find_columns(names, reader.names, reader.n_columns, reader.where)
+        condition = replace(condition, columns=dict(zip(names, numbers.tolist(), strict=True)))
     own_targets = targets if target_reader is None else NO_COLUMNS
     preparation = choose_columns(reader, own_targets, columns, exclude, categorical, condition, roles)
     if len(targets):

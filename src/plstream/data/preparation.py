@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -229,13 +229,6 @@ def find_role(reader: Reader, role: str, column: Any) -> int:
         raise DataError(f"{role}= must name one column, not {len(found)}.")
     reader.dtype_of(found, text=role != "weight")
     return int(found[0])
-
-
-def with_columns(where: Where, reader: Reader) -> Where:
-    """Return a condition with the numbers of its columns."""
-    names = list(dict.fromkeys(where.names()))
-    numbers = find_columns(names, reader.names, reader.n_columns, reader.where)
-    return replace(where, columns=dict(zip(names, numbers.tolist(), strict=True)))
 
 
 def _find_levels(reader: Reader, columns: list[int], where: Where | None) -> dict[int, tuple[str, ...]]:

@@ -70,6 +70,8 @@ class Reader(ABC):
     """The file or object, if it is a single one."""
     status: tuple[int, ...] | str | None = None
     """Status of the file when it was opened, see :func:`file_status`."""
+    known_by: tuple[str, ...] | None = None
+    """What identifies the rows, if they are neither in a file nor in memory."""
     beginning: str | None = None
     """Hash of the first rows, for streams that can be read only once."""
 
@@ -113,7 +115,7 @@ class Reader(ABC):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Values that change with the rows: name, size, modification time and hash of parts of the file."""
-        return (self.where,) if self.path is None else file_identity(self.path)
+        return self.known_by or (self.where,) if self.path is None else file_identity(self.path)
 
     def mapped(self) -> Array | None:
         """Return all columns as one array that is read lazily, or None if there is none."""

@@ -175,24 +175,25 @@ class NoRoomError(OSError):
 
 
 class TemporaryCopy:
-    """Memory maps of X and Y, copied from blocks to two unnamed files.
+    """Memory maps of X, Y and possibly weights, copied from blocks to unnamed files.
 
     The system removes these files when they are closed, however the process ends.
     """
 
-    def __init__(self, blocks: Iterable[tuple[Array, Array]], n_bytes: int | None = None) -> None:
+    def __init__(self, blocks: Iterable[tuple[Array, ...]], n_bytes: int | None = None) -> None:
         """Copy all blocks; raise NoRoomError if there is not enough disk space for them, or for ``n_bytes``."""
         _require_room(_temporary_folder(), n_bytes or 0)
         with ExitStack() as files:
-            x_rows, y_rows = (files.enter_context(temporary_array()) for _ in range(2))
-            for X, Y in blocks:
-                x_rows.append(X)
-                y_rows.append(Y)
-            self.X, self.Y = x_rows.array(), y_rows.array()
+            copies: list[GrowingArray] = []
+            for block in blocks:
+                copies = copies or [files.enter_context(temporary_array()) for _ in block]
+                for copy, column in zip(copies, block, strict=True):
+                    copy.append(column)
+            self.columns = tuple(copy.array() for copy in copies)
             self._files = files.pop_all()
 
-    def __enter__(self) -> tuple[Array, Array]:
-        return self.X, self.Y
+    def __enter__(self) -> tuple[Array, ...]:
+        return self.columns
 
     def __exit__(self, *error: object) -> None:
         self._files.close()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from hashlib import sha256
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from .._core.errors import DataError, beginning, counted
+from .._core.errors import DataError, beginning, counted, first_not_finite, usable_dtype
 from .._core.tiles import default_rows
 from .._core.types import Array
 from .._core.urls import redacted
@@ -25,6 +26,15 @@ _BLOCKS_UNDER_WAY = 8
 _LARGEST_SHARE_OF_READING = 0.25
 # Buffers may always take this much: with less, reading is slow.
 _LEAST_ROOM = 4 << 20
+
+
+class _Treatment(NamedTuple):
+    """A function of the rows of a block, with the columns of its results."""
+
+    function: Callable[[Array], Array]
+    n_columns: int
+    dtype: np.dtype[Any]
+    names: Sequence[str] | None
 
 
 class Source:
@@ -87,6 +97,7 @@ class Source:
         self._stop: int | None = None
         self._held: Parts | None = None
         self._whole: Source | None = None
+        self._treatment: _Treatment | None = None
         self.block_rows = batch_size or self._default_rows()
 
     def limit(self, memory: int) -> None:
@@ -144,7 +155,9 @@ class Source:
     @property
     def feature_names(self) -> list[str] | None:
         """Names of the features."""
-        return self._preparation.names(self._reader)
+        if self._treatment is None:
+            return self._preparation.names(self._reader)
+        return None if self._treatment.names is None else list(self._treatment.names)
 
     @property
     def target_names(self) -> list[str] | None:
@@ -171,7 +184,7 @@ class Source:
     @property
     def slow(self) -> bool:
         """Whether copying the rows to a binary file pays off if they are read several times."""
-        return any(reader.slow for reader in self._readers)
+        return self._treatment is not None or any(reader.slow for reader in self._readers)
 
     @property
     def name(self) -> str:
@@ -326,6 +339,44 @@ class Source:
             raise ValueError(f"There are no rows from {start} to {stop} in {self.name}.")
         return self._view(self.first_row + start, self.first_row + stop)
 
+    def treated(self, function: Callable[[Array], Array], sample: Array, names: Sequence[str] | None = None) -> Source:
+        """Return a source of these rows, transformed block by block, such as by the steps before a model.
+
+        Parameters
+        ----------
+        function : callable
+            Transforms the features of a block; the number of columns it returns must not vary.
+        sample : ndarray of shape (n, n_columns)
+            Its result for some rows, which has the number of columns and their type.
+        names : sequence of str, default=None
+            Names of the columns.
+
+        Returns
+        -------
+        source : Source
+        """
+        results = f"What the steps before the model return for {self.name}"
+        if sample.ndim != 2:
+            raise DataError(f"{results} has {counted(sample.ndim, 'dimension')}: every step must return two.")
+        # As for arrays, objects are converted to numbers. Where the sample has integers, other rows may not.
+        dtype = np.dtype(np.float64) if sample.dtype.kind in "Oiub" else usable_dtype(sample.dtype, results)
+        treatment = _Treatment(function, int(sample.shape[1]), dtype, names)
+        of_files = treatment
+        if self._treatment is not None:
+            of_files = treatment._replace(function=partial(_in_turn, self._treatment.function, function))
+        source = self._with_treatment(of_files)
+        if self._held is not None:
+            source._held = next(source._treated(iter([self._held]), self.first_row, treatment))
+        return source
+
+    def _with_treatment(self, treatment: _Treatment) -> Source:
+        source = copy(self)
+        source._treatment, source.n_columns, source.dtype = treatment, treatment.n_columns, treatment.dtype
+        if source.batch_size is None and source._row_bytes > self._row_bytes:
+            # Blocks have the same size in bytes as those of this source.
+            source.block_rows = max(1, self.block_rows * self._row_bytes // source._row_bytes)
+        return source
+
     def _view(self, first_row: int, stop: int) -> Source:
         """Return a copy for a range of rows of the file."""
         view = copy(self)
@@ -346,7 +397,7 @@ class Source:
         # Files are reopened where it is unpickled, also for rows in memory.
         if self.reopen is not None:
             files = self.reopen, self.memory, self.block_rows, self._fingerprint_of_files()
-            return _reopened, (*files, self.first_row, self._stop)
+            return _reopened, (*files, self.first_row, self._stop, self._treatment)
         if self._stop is not None:
             raise DataError(f"{self.name} is not a file that another process could open.")
         return super().__reduce_ex__(protocol)
@@ -364,16 +415,23 @@ class Source:
         if not prepared.is_plain:
             where = None if prepared.where is None else prepared.where.text
             chosen = *chosen, prepared.categories, where, prepared.roles
-        return sha256(repr((known, chosen, str(self.dtype), self.block_rows)).encode()).hexdigest()[:16]
+        digest = sha256(repr((known, chosen, str(self.dtype), self.block_rows)).encode()).hexdigest()[:16]
+        return digest if self._treatment is None else f"{digest}-treated"
 
     def beginning(self) -> str | None:
         """Return a hash of the first rows if they can be read only once, else None."""
         return next((reader.beginning for reader in self._readers if not reader.rereadable), None)
 
     def require_finite(self) -> None:
-        """Read all rows, and raise DataError for the first number that is not finite."""
-        for _ in self._read(0):
-            pass
+        """Read all rows, and raise DataError for the first number that is not finite, in the file or transformed."""
+        row = self.first_row
+        for X, *_ in self._read(0):
+            if self._treatment is not None and (bad := first_not_finite(X, allow_missing=self.allow_missing)):
+                raise DataError(
+                    f"In {self.name}, row {row + bad[0]}, the steps before the model return NaN or infinity "
+                    f"(column {bad[1]}): leave out such rows, or use other steps."
+                )
+            row += len(X)
 
     def require_unchanged(self) -> None:
         """Raise DataError if a file has changed since it was opened.
@@ -384,7 +442,7 @@ class Source:
             reader.require_unchanged()
 
     def _is_mapped(self) -> bool:
-        is_mapped = all(reader.mapped() is not None for reader in self._readers)
+        is_mapped = all(reader.mapped() is not None for reader in self._readers) and self._treatment is None
         return is_mapped and self._preparation.is_plain and are_adjacent(self._preparation.numbers)
 
     @property
@@ -396,7 +454,34 @@ class Source:
             yield cut_rows(self._held, start)
             return
         # Blocks end at the same rows as those of the whole source.
-        yield from self._up_to_stop(self._read_from(self.first_row + start), start)
+        row = self.first_row + start
+        blocks = self._read_from(row)
+        if self._treatment is not None:
+            blocks = self._treated(blocks, row, self._treatment)
+        yield from self._up_to_stop(blocks, start)
+
+    def _treated(self, blocks: Iterator[Parts], row: int, treatment: _Treatment) -> Iterator[Parts]:
+        """Yield blocks with their features transformed."""
+        for X, *others in blocks:
+            try:
+                rows = _without_objects(treatment.function(X))
+            except ValueError as error:
+                reason = str(error).partition("\n")[0].strip()
+                raise DataError(f"In {self.name}, from row {row} on: {reason}") from None
+            if rows.shape != (len(X), self.n_columns):
+                raise DataError(
+                    f"In {self.name}, from row {row} on, the steps before the model return {rows.shape[0]} rows of "
+                    f"{rows.shape[-1]} columns instead of {len(X)} of {self.n_columns}: every step must return one "
+                    "output row per input row, and always the same number of columns."
+                )
+            if not np.can_cast(rows.dtype, self.dtype) and rows.dtype != np.longdouble:
+                raise DataError(
+                    f"In {self.name}, from row {row} on, the steps before the model return values of type "
+                    f"{rows.dtype} instead of {self.dtype}: every step must always return the same type."
+                )
+            row += len(X)
+            yield rows.astype(self.dtype, copy=False), *others
+            del X, rows, others
 
     def _up_to_stop(self, blocks: Iterator[Parts], start: int) -> Iterator[Parts]:
         """Yield the rows of blocks from ``start`` on that belong to this source."""
@@ -461,11 +546,28 @@ class Source:
         return text + ">"
 
 
+def _without_objects(rows: Array) -> Array:
+    try:
+        return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _in_turn(first: Callable[[Array], Array], second: Callable[[Array], Array], X: Array) -> Array:
+    return second(first(X))
+
+
 def _reopened(
-    reopen: Callable[[], Source], memory: int, block_rows: int, fingerprint: str, start: int, stop: int | None
+    reopen: Callable[[], Source],
+    memory: int,
+    block_rows: int,
+    fingerprint: str,
+    start: int,
+    stop: int | None,
+    treatment: _Treatment | None,
 ) -> Source:
     """Open the same rows of the same files, possibly in another process."""
-    source = reopen()
+    source = reopen() if treatment is None else reopen()._with_treatment(treatment)
     source.memory, source.block_rows = memory, block_rows
     if source.fingerprint() != fingerprint:
         raise DataError(

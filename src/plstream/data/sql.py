@@ -45,20 +45,9 @@ def open_query(address: str, options: OpenOptions) -> ArrowReader:
             for batch in found:
                 yield batch.cast(kinds) if numeric else batch
 
-    return QueryReader(where, kinds, RowGroups(batches), database)
-
-
-class QueryReader(ArrowReader):
-    """The result of a query."""
-
-    def __init__(self, where: str, schema: Any, groups: RowGroups, database: _Database) -> None:
-        super().__init__(where, schema, groups)
-        self._database = database
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """The URL, without secrets, and the query."""
-        return shown(self._database.address), self._database.query
+    reader = ArrowReader(where, kinds, RowGroups(batches))
+    reader.known_by = shown(address), options.query
+    return reader
 
 
 class _Database:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import partial, reduce
-from typing import Any
+from itertools import pairwise
+from numbers import Number
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +23,9 @@ from .._core.errors import DataError, beginning
 from .._core.types import Array
 
 Mask = NDArray[np.bool_]
+
+Compare: TypeAlias = Callable[[str, str, Any], Any]
+"""Compares the column of a name by a sign, such as "<" or "in", with a constant or with several."""
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -35,30 +41,14 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LONGEST = 10_000
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A column compared with a constant, or with several."""
-
-    name: str
-    sign: str
-    value: Any
-
-
-@dataclass(frozen=True)
-class Combination:
-    """Conditions joined by "and" or "or", or one with "not"."""
-
-    sign: str
-    parts: tuple[Any, ...]
-
-
 @dataclass
 class Where:
     """A condition on rows."""
 
     text: str
     """The condition as written by the caller."""
-    condition: Comparison | Combination
+    evaluate: Callable[[Compare], Any]
+    """Combines the results of its comparisons, masks or Arrow expressions."""
     columns: dict[str, int] = field(default_factory=dict)
     """Numbers of its columns, set when the columns of the data are known."""
 
@@ -69,32 +59,28 @@ class Where:
         Examples
         --------
         >>> from plstream.data.where import Where
-        >>> sorted(Where.of("year >= 2020 and not site in ('A', 'B')").names())
-        ['site', 'year']
+        >>> Where.of("year >= 2020 and not site in ('A', 'B')").names()
+        ['year', 'site']
         """
         if isinstance(where, Where):
             return where
         if isinstance(where, str):
-            return cls(where, _parse(where))
+            return _parse(where)
         try:
-            parts = tuple(Comparison(str(name), str(sign), value) for name, sign, value in where)
+            parts = [(str(name), str(sign), _constants(str(sign), value)) for name, sign, value in where]
         except (TypeError, ValueError):
-            parts = ()
-        if not parts or not {part.sign for part in parts} <= {*_COMPARISONS, "in", "not in"}:
+            parts = []
+        if not parts or not {sign for _, sign, _ in parts} <= {*_COMPARISONS, "in", "not in"}:
             raise TypeError(
                 "where= must be a string such as 'year >= 2020', or a list of tuples (column, sign, value)."
             )
-        return cls(repr(where), parts[0] if len(parts) == 1 else Combination("and", parts))
+        return cls(repr(where), lambda compare: reduce(operator.and_, [compare(*part) for part in parts]))
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of the columns."""
-        conditions = [self.condition]
-        while conditions:
-            condition = conditions.pop(0)
-            if isinstance(condition, Comparison):
-                yield condition.name
-            else:
-                conditions = [*condition.parts, *conditions]
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        names: dict[str, int] = {}
+        self.evaluate(lambda name, _sign, _value: names.setdefault(name, 0))
+        return list(names)
 
     def mask(self, columns: Mapping[int, Array]) -> Mask:
         """Return which rows match, from the values of columns by number."""
@@ -106,88 +92,92 @@ class Where:
 
     def expression(self, compute: Any) -> Any:
         """Return the condition as an Arrow expression, with which row groups are skipped."""
-        return _evaluate(self.condition, partial(_arrow_comparison, compute))
+
+        def compare(name: str, sign: str, value: Any) -> Any:
+            column = compute.field(name)
+            if sign in {"in", "not in"}:
+                found = column.isin(list(value))
+                return ~found if sign == "not in" else found
+            return _COMPARISONS[sign](column, value)
+
+        return self.evaluate(compare)
 
     def _mask(self, columns: Mapping[str, Array]) -> Mask:
-        mask: Mask = _evaluate(self.condition, lambda each: _compare(each, columns[each.name], self.text))
+        mask: Mask = self.evaluate(lambda name, sign, value: self._compare(name, columns[name], sign, value))
         return mask
 
-
-def _evaluate(condition: Comparison | Combination, compare: Callable[[Comparison], Any]) -> Any:
-    """Combine the results of ``compare``, masks or Arrow expressions."""
-    if isinstance(condition, Comparison):
-        return compare(condition)
-    parts = [_evaluate(part, compare) for part in condition.parts]
-    if condition.sign == "not":
-        return ~parts[0]
-    return reduce(operator.and_ if condition.sign == "and" else operator.or_, parts)
-
-
-def _compare(condition: Comparison, values: Array, text: str) -> Mask:
-    several = condition.sign in {"in", "not in"}
-    constants = list(condition.value) if several else [condition.value]
-    if any(isinstance(constant, str) != (values.dtype.kind in "SUM") for constant in constants):
-        kind, other = ("text", "numbers") if values.dtype.kind in "SUM" else ("numbers", "text")
-        raise DataError(
-            f"where={beginning(text)!r} compares column {condition.name!r}, which holds {kind}, with {other}."
-        )
-    if values.dtype.kind == "M":
-        try:
-            constants = [np.datetime64(constant) for constant in constants]
-        except ValueError:
-            raise DataError(f"where={beginning(text)!r}: write dates as in '2024-05-01'.") from None
-    if several:
-        mask = np.isin(values, np.array(constants)) if constants else np.zeros(len(values), bool)
-        return ~mask if condition.sign == "not in" else mask
-    compared: Mask = np.asarray(_COMPARISONS[condition.sign](values, constants[0]), dtype=bool)
-    return compared
+    def _compare(self, name: str, values: Array, sign: str, value: Any) -> Mask:
+        several = sign in {"in", "not in"}
+        constants = list(value) if several else [value]
+        if any(isinstance(constant, str) != (values.dtype.kind in "SUM") for constant in constants):
+            kind, other = ("text", "numbers") if values.dtype.kind in "SUM" else ("numbers", "text")
+            raise DataError(
+                f"where={beginning(self.text)!r} compares column {name!r}, which holds {kind}, with {other}."
+            )
+        if values.dtype.kind == "M":
+            try:
+                constants = [np.datetime64(constant) for constant in constants]
+            except ValueError:
+                raise DataError(f"where={beginning(self.text)!r}: write dates as in '2024-05-01'.") from None
+        if several:
+            mask = np.isin(values, np.array(constants)) if constants else np.zeros(len(values), bool)
+            return ~mask if sign == "not in" else mask
+        compared: Mask = np.asarray(_COMPARISONS[sign](values, constants[0]), dtype=bool)
+        return compared
 
 
-def _arrow_comparison(compute: Any, condition: Comparison) -> Any:
-    column = compute.field(condition.name)
-    if condition.sign in {"in", "not in"}:
-        found = column.isin(list(condition.value))
-        return ~found if condition.sign == "not in" else found
-    return _COMPARISONS[condition.sign](column, condition.value)
-
-
-def _parse(text: str) -> Comparison | Combination:
+def _parse(text: str) -> Where:
     if len(text) > _LONGEST:
         raise DataError(f"where= has {len(text):,} characters: use fewer than {_LONGEST:,}.")
     try:
-        return _condition(ast.parse(text.strip(), mode="eval").body)
+        where = Where(text, partial(_evaluate, ast.parse(text.strip(), mode="eval").body))
+        # Raises an error for anything but a condition.
+        where.names()
     except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
         raise DataError(
             f"where={beginning(text)!r} is not a condition: compare columns with numbers or strings, as in "
             "\"year >= 2020 and site == 'A'\", or pass a list of tuples (column, sign, value)."
         ) from None
+    return where
 
 
-def _condition(node: ast.expr) -> Comparison | Combination:
-    if isinstance(node, ast.BoolOp):
-        return Combination("and" if isinstance(node.op, ast.And) else "or", tuple(map(_condition, node.values)))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return Combination("not", (_condition(node.operand),))
-    if isinstance(node, ast.Name):
-        # A column of booleans.
-        return Comparison(node.id, "==", True)
-    if not isinstance(node, ast.Compare):
-        raise ValueError(node)  # noqa: TRY004
-    # As in 1 < x < 2.
-    parts = tuple(map(_comparison, [node.left, *node.comparators], node.ops, node.comparators))
-    return parts[0] if len(parts) == 1 else Combination("and", parts)
+def _evaluate(node: ast.expr, compare: Compare) -> Any:
+    """Combine the results of the comparisons in a condition; raise ValueError for anything else."""
+    match node:
+        case ast.BoolOp():
+            combine = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+            return reduce(combine, [_evaluate(part, compare) for part in node.values])
+        case ast.UnaryOp(op=ast.Not()):
+            return ~_evaluate(node.operand, compare)
+        case ast.Name():
+            # A column of booleans.
+            return compare(node.id, "==", True)
+        case ast.Compare():
+            # As in 1 < x < 2.
+            pairs = zip(pairwise([node.left, *node.comparators]), node.ops, strict=True)
+            return reduce(operator.and_, [compare(*_comparison(*pair, sign)) for pair, sign in pairs])
+    raise ValueError(node)
 
 
-def _comparison(left: ast.expr, sign: ast.cmpop, right: ast.expr) -> Comparison:
+def _comparison(left: ast.expr, right: ast.expr, sign: ast.cmpop) -> tuple[str, str, Any]:
     if isinstance(sign, ast.In | ast.NotIn) and isinstance(left, ast.Name):
-        values = ast.literal_eval(right)
-        return Comparison(left.id, "in" if isinstance(sign, ast.In) else "not in", tuple(values))
+        several = "in" if isinstance(sign, ast.In) else "not in"
+        return left.id, several, _constants(several, ast.literal_eval(right))
     name = _SIGNS[type(sign)]
     if isinstance(left, ast.Name):
-        return Comparison(left.id, name, _constant(right))
+        return left.id, name, _constant(right)
     if isinstance(right, ast.Name):
-        return Comparison(right.id, _MIRRORED.get(name, name), _constant(left))
+        return right.id, _MIRRORED.get(name, name), _constant(left)
     raise ValueError(left)
+
+
+def _constants(sign: str, value: Any) -> Any:
+    """Return what a column is compared with, several constants as a tuple; raise ValueError for anything else."""
+    several = sign in {"in", "not in"}
+    constants = tuple(value) if several else (value,)
+    if not all(isinstance(constant, Number | str | np.generic | date) for constant in constants):
+        raise ValueError(value)
+    return constants if several else value
 
 
 def _constant(node: ast.expr) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.errors import DataError, import_optional, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
-from .array_reader import ArrayReader, choose_array
+from .array_reader import ArrayReader, ReadRows, choose_array, rows_of
 from .reader import OpenOptions, Reader
 
 _CHUNKS_AT_A_TIME = 10
@@ -58,11 +58,11 @@ def _opened(path: AnyPath) -> Iterator[Any]:
 
 
 @contextmanager
-def _array(path: AnyPath, where: str, key: str | None) -> Iterator[Any]:
+def _array(path: AnyPath, where: str, key: str | None) -> Iterator[ReadRows]:
     with _opened(path) as root:
         with wrap_library_errors(where):
             array, _ = _array_in(root, where, key)
-        yield array
+        yield rows_of(array)
 
 
 def _array_in(root: Any, where: str, key: str | None) -> tuple[Any, str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from functools import cached_property
 from math import ceil, isnan
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -34,25 +33,18 @@ class Layout(NamedTuple):
     target_is_vector: bool
 
 
-class Collection:
-    """X, y and further columns of the same rows, in the same blocks, on Dask workers.
+class Collection(NamedTuple):
+    """X, y and further columns of the same rows, in the same blocks, on Dask workers."""
 
-    ``name`` is its name in messages, and ``names`` are those of the columns other than X and y. ``blocks`` consist of
-    X, y and the columns; for files, X is a source that includes y. ``targets`` are the same blocks with y instead of
-    X, which is not read.
-    """
-
-    def __init__(
-        self, name: str, names: Sequence[str], blocks: RemoteBlocks, targets: RemoteBlocks, layout: Layout | None
-    ) -> None:
-        self.name, self.names = name, names
-        self.blocks, self.targets = blocks, targets
-        self._layout = layout
-
-    @cached_property
-    def layout(self) -> Layout:
-        """The columns; for delayed blocks, the first one is inspected on its worker."""
-        return self._layout or self.blocks.first(_layout_of_block)
+    name: str
+    """Its name in messages."""
+    names: Sequence[str]
+    """Names of the columns other than X and y."""
+    blocks: RemoteBlocks
+    """X, y and the columns; for files, X is a source that includes y."""
+    targets: RemoteBlocks
+    """The same blocks with y instead of X, which is not read."""
+    layout: Layout
 
 
 class OnWorkers:
@@ -133,20 +125,16 @@ def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
         graph[key], keys_of[name] = beside[name], [key] * len(x_keys)
     more = [keys_of[name] for name in beside]
     n_targets = None if are_delayed(y) else 1 if y.ndim == 1 else int(y.shape[1])
-    layout, row_bytes = None, 0
+    row_bytes = 0
     if not are_delayed(X):
         itemsize = 8 if is_frame(X) else X.dtype.itemsize
         row_bytes = int(itemsize * X.shape[1] + 8 * (n_targets or 1) + 8)
-        if n_targets is not None:
-            layout = Layout(int(X.shape[1]), _names(X), n_targets, y.ndim == 1)
-    blocks, targets = (list(zip(keys, y_keys, *more, strict=True)) for keys in (x_keys, y_keys))
-    return Collection(
-        "X",
-        list(beside),
-        RemoteBlocks(graph, blocks, n_rows=n_rows, row_bytes=row_bytes),
-        RemoteBlocks(graph, targets, n_rows=n_rows),
-        layout,
-    )
+    keys_of_blocks, keys_of_targets = (list(zip(keys, y_keys, *more, strict=True)) for keys in (x_keys, y_keys))
+    blocks = RemoteBlocks(graph, keys_of_blocks, n_rows=n_rows, row_bytes=row_bytes)
+    targets = RemoteBlocks(graph, keys_of_targets, n_rows=n_rows)
+    # The first of delayed blocks is inspected on its worker.
+    layout = blocks.first(_layout_of_first) if are_delayed(X) or are_delayed(y) else _layout_of(X, y)
+    return Collection("X", list(beside), blocks, targets, layout)
 
 
 def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
@@ -256,11 +244,12 @@ def _n_blocks(column: Any) -> int:
     return len(column) if are_delayed(column) else int(column.npartitions if is_frame(column) else column.numblocks[0])
 
 
-def _layout_of_block(block: LoadedBlock) -> Layout:
-    X, y = block.parts[:2]
-    return Layout(int(X.shape[1]), _names(X), 1 if np.ndim(y) == 1 else int(np.shape(y)[1]), np.ndim(y) == 1)
+def _layout_of_first(blocks: Iterator[LoadedBlock]) -> Layout:
+    return _layout_of(*next(blocks).parts[:2])
 
 
-def _names(X: Any) -> list[str] | None:
+def _layout_of(X: Any, y: Any) -> Layout:
     names = list(getattr(X, "columns", []))
-    return names if names and all(isinstance(name, str) for name in names) else None
+    has_names = names and all(isinstance(name, str) for name in names)
+    is_vector = np.ndim(y) == 1
+    return Layout(int(X.shape[1]), names if has_names else None, 1 if is_vector else int(np.shape(y)[1]), is_vector)

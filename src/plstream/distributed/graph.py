@@ -41,8 +41,17 @@ def is_future(value: Any) -> bool:
 def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     """Return the optimised tasks of collections or of delayed blocks, and the keys of the blocks of each."""
     dask = import_optional("dask", "A Dask collection", "distributed")
-    collections = tuple(_lowered(collection) if is_frame(collection) else collection for collection in collections)
-    keys = [list(dask.core.flatten(_keys(collection))) for collection in collections]
+    # The optimize of a frame joins small partitions, differently for X and y, which then no longer match.
+    collections = tuple(
+        frame.expr.simplify().lower_completely() if is_frame(frame) and hasattr(frame, "expr") else frame
+        for frame in collections
+    )
+    keys = [
+        [block.key for block in collection]
+        if are_delayed(collection)
+        else [*dask.core.flatten(collection.__dask_keys__())]
+        for collection in collections
+    ]
     frames = [i for i, collection in enumerate(collections) if is_frame(collection)]
     arrays = [i for i, collection in enumerate(collections) if i not in frames and not are_delayed(collection)]
     graph: Graph = {}
@@ -58,18 +67,6 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     for i in frames:
         graph.update(collections[i].__dask_graph__())
     return graph, keys
-
-
-def _lowered(frame: Any) -> Any:
-    """Return the tasks of a dataframe, restricted to the columns it needs, and one block per partition.
-
-    Its own ``optimize`` joins small partitions, differently for X and y, which then no longer match.
-    """
-    return frame.expr.simplify().lower_completely() if hasattr(frame, "expr") else frame
-
-
-def _keys(collection: Any) -> list[Any]:
-    return [block.key for block in collection] if are_delayed(collection) else collection.__dask_keys__()
 
 
 class LoadedBlock(NamedTuple):
@@ -204,17 +201,13 @@ def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Uni
     size = 0
     for recipe in recipes:
         size += recipe.size
-        if groups and size <= target and _fit_together(groups[-1][0], recipe, size * row_bytes):
+        is_small = recipe.n_rows is not None and size * row_bytes <= _LARGEST_JOURNEY_BYTES
+        if groups and size <= target and (recipe.inputs == groups[-1][0].inputs or is_small):
             groups[-1].append(recipe)
         else:
             groups.append([recipe])
             size = recipe.size
     return [Unit(tuple(group)) for group in groups]
-
-
-def _fit_together(first: Recipe, last: Recipe, n_bytes: int) -> bool:
-    """Return whether the inputs of all blocks of a unit can be on one worker."""
-    return last.inputs == first.inputs or (last.n_rows is not None and n_bytes <= _LARGEST_JOURNEY_BYTES)
 
 
 def _owners(

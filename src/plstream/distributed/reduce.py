@@ -170,9 +170,9 @@ class RemoteBlocks:
             level, depth = above, depth + 1
         return self._compute(graph, level[0], folded, label) if level else None
 
-    def first(self, look: Callable[[LoadedBlock], Any]) -> Any:
-        """Return the result of ``look`` for the first block."""
-        graph, keys = self._folded(partial(_look_at_first, look), "look", n_units=1)
+    def first(self, look: Callable[[Iterator[LoadedBlock]], Any]) -> Any:
+        """Return the result of ``look`` for the first blocks, of which it need not read all."""
+        graph, keys = self._folded(look, "look", n_units=1)
         return self._compute(graph, keys[0], [], "a first look")
 
     def require_room(self, work: int, state: int, advice: str) -> None:
@@ -199,7 +199,9 @@ class RemoteBlocks:
         self._decided = True
         if self.row_bytes and self.workers.can_hold(n_rows * self.row_bytes, self._needed):
             graph, keys = self._folded(_hold, "hold")
-            self._held = dict(zip(keys, self.workers.keep(graph, keys), strict=True))
+            client = self.workers.client
+            kept = self.workers.get(graph, keys) if client is None else client.get(graph, keys, sync=False)
+            self._held = dict(zip(keys, kept, strict=True))
 
     def let_go(self) -> None:
         """Release the blocks on the workers, which would stay there as long as this object is referenced."""
@@ -230,10 +232,6 @@ class RemoteBlocks:
         return self.workers.compute(graph, key, dict(zip(folded, sizes, strict=False)), label, sum(sizes), unit)
 
 
-def _look_at_first(look: Callable[[LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
-    return look(next(blocks))
-
-
 def _merge_present(merge: Merge[State], first: State | None, second: State | None) -> State | None:
     if first is None or second is None:
         return first if second is None else second
@@ -242,12 +240,12 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
 
 def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
     """Return the blocks as a unit held in memory."""
-    return Unit(held=tuple(map(_in_memory, blocks)))
-
-
-def _in_memory(block: LoadedBlock) -> LoadedBlock:
-    source = block.parts[0]
-    if not isinstance(source, Source):
-        return block
-    X, y = (np.concatenate(column) for column in zip(*source.blocks(), strict=True))
-    return block._replace(parts=(source.part((X, y), source.first_row), None))
+    held = []
+    for block in blocks:
+        source = block.parts[0]
+        if isinstance(source, Source):
+            X, y = (np.concatenate(column) for column in zip(*source.blocks(), strict=True))
+            held.append(block._replace(parts=(source.part((X, y), source.first_row), None)))
+        else:
+            held.append(block)
+    return Unit(held=tuple(held))

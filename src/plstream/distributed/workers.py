@@ -68,9 +68,14 @@ class Workers:
         """Return the value of a key; progress is updated as parts complete."""
         tell = counting(label, total, unit)
         if self.client is None:
+            from dask.callbacks import Callback
             from dask.optimization import cull
 
-            with nullcontext() if tell is None else _callback(parts, tell):
+            def after(done: Key, *_: Any) -> None:
+                if tell is not None and done in parts:
+                    tell(parts[done])
+
+            with nullcontext() if tell is None else Callback(posttask=after):
                 return self.get(cull(graph, [key])[0], key)
         if tell is None:
             return self.client.get(graph, key)
@@ -84,19 +89,3 @@ class Workers:
             # From here on, the scheduler decides how long to keep the result.
             future.release()
         return result.result()
-
-    def keep(self, graph: Graph, keys: list[Key]) -> list[Any]:
-        """Compute keys, and return futures of their values, which stay on the workers."""
-        values: list[Any]
-        values = self.client.get(graph, keys, sync=False) if self.client is not None else list(self.get(graph, keys))
-        return values
-
-
-def _callback(parts: Mapping[Key, int], tell: Callable[[int], None]) -> Any:
-    from dask.callbacks import Callback
-
-    def after(key: Key, *_: Any) -> None:
-        if key in parts:
-            tell(parts[key])
-
-    return Callback(posttask=after)

@@ -20,9 +20,10 @@ from .._core.schema import FEATURES, stored
 from .._core.types import FloatArray, Rows
 from .._core.validation import as_one_row
 from ..rows import by_blocks
+from ..solvers.solution import Solution
+from .attributes import Solved
 from .fitted import are_affordable
 from .missing import CompletedBefore
-from .solution import Solution, Solved
 from .training import learn_one_row, merge_models
 
 _PLAIN_TYPES = frozenset({bool, int, float, str, type(None)})

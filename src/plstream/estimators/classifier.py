@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -367,7 +368,7 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         -------
         self : IncrementalPLSClassifier
         """
-        return fit_rows(self, open_labels, (X, y, sample_weight), class_weight=self.class_weight)
+        return fit_rows(self, partial(open_labels, class_weight=self.class_weight), (X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the model. A call that fails leaves the model unchanged.
@@ -390,10 +391,8 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         """
         if isinstance(self.class_weight, str):
             raise ValueError(NOT_BALANCED)  # noqa: TRY004
-        learned: Self = learn_rows(
-            self, open_labels, (X, y, sample_weight), classes=classes, class_weight=self.class_weight
-        )
-        return learned
+        opened = partial(open_labels, class_weight=self.class_weight)
+        return learn_rows(self, opened, (X, y, sample_weight), classes=classes)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
@@ -413,5 +412,5 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
 
     def _fit(self, X: Any, *, classes: Any = None, journal: Journal | None = None) -> Self:
         """Fit the model to a source. With a journal, exact reads resume where it ends."""
-        how = {"classes": classes, "class_weight": self.class_weight}
-        return fit_rows(self, open_labels, (X, None, None), **how, journal=journal)
+        opened = partial(open_labels, classes=classes, class_weight=self.class_weight)
+        return fit_rows(self, opened, (X, None, None), journal=journal)

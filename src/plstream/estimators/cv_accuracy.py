@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from .._core.types import Float64Array
+from ..solvers.solution import Solution
 from ..states import Gram, Moments, Sketch
 from .decision import Decision, by_lda, least_within
-from .solution import Solution
 
 # Number of pairs of classes processed at a time.
 _PAIRS_AT_A_TIME = 1 << 16

@@ -22,6 +22,7 @@ from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from ..data import Source
 from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
+from ..solvers.solution import Solution
 from ..states import Folds, Gram, Sketch
 from .base import PLSBase
 from .cv_exact import fit_exactly, in_one_fold
@@ -32,7 +33,6 @@ from .decision import by_lda
 from .heads import ClassifierHead, Head, OpenedRows
 from .missing import CompletedBefore, CompletingStream
 from .settings import Settings
-from .solution import Solution
 from .training import learning, merge_models
 
 _NOT_FOR_SOURCES = "groups and folds of a source are columns of the source: name them in open_source."
@@ -229,14 +229,14 @@ class CrossValidated(PLSBase):
         """Its cross-validated score."""
         return float(1.0 - self._require_fitted().validated().errors[self.n_components_ - 1])
 
-    def _learn_folds(self, data: tuple[Any, Any, Any], groups: Any, folds: Any, **how: Any) -> Self:
+    def _learn_folds(self, data: tuple[Any, Any, Any], groups: Any, folds: Any, **classes: Any) -> Self:
         """Add rows to the model. If the call fails, or no row has a positive weight, the model is left unchanged."""
-        with learning(self, how) as twin:
-            twin._fitted = twin._absorbed(data, groups, folds, **how)
+        with learning(self, classes) as twin:
+            twin._fitted = twin._absorbed(data, groups, folds, **classes)
         return self
 
     def _absorbed(
-        self, data: tuple[Any, Any, Any], groups: Any, folds: Any, *, is_fit: bool = False, **how: Any
+        self, data: tuple[Any, Any, Any], groups: Any, folds: Any, *, is_fit: bool = False, **columns: Any
     ) -> FittedFolds:
         """Return the result of training on more rows. ``fit`` has all rows, so there cv may be a splitter."""
         X, _, _ = data
@@ -245,16 +245,16 @@ class CrossValidated(PLSBase):
         settings = Settings.of(self)
         before = None if before is None else before.streamed(settings)
         if is_collection(X):
-            how |= {
+            columns |= {
                 "groups": _in_blocks(groups, as_groups),
                 "folds": _in_blocks(folds, partial(as_vector, name="folds")),
             }
         head = None if before is None else before.head
         again = is_fit and self.solver == "auto" and not is_collection(X) and getattr(X, "rereadable", True)
-        with self._open(self, *data, head, again=again, batch_size=self.batch_size, **how) as (rows, head):
+        with self._open(self, *data, head, again=again, batch_size=self.batch_size, **columns) as (rows, head):
             require_components(settings.n_components, rows.n_columns, "max_components")
             rows.allow_missing = self.missing == "model"
-            if isinstance(rows, ArrayRows):
+            if isinstance(rows, ArrayRows) and not isinstance(X, Source):
                 assignment = assignment.present(rows.X, rows.weight)
             if before is None and rows.n_rows == 0:
                 raise NoWeightError

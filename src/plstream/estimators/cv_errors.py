@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -14,11 +14,11 @@ from .._core.schema import Boolean, Numbers, stored
 from .._core.types import Float64Array
 from ..rows import Block
 from ..solvers import Scaling, held_out_errors, solve_scaled
+from ..solvers.solution import Solution
 from ..states import Gram, Moments, Sketch
 from ..states.folds import all_but_one
 from .cv_accuracy import expected_accuracies
 from .heads import ClassifierHead, Head
-from .solution import Solution
 
 # Errors that differ by less than this fraction (of the variance of y, or of the rows) are equal up to rounding.
 _SAME = 1e-12
@@ -50,9 +50,10 @@ class FoldErrors(ABC):
     @property
     def standard_errors(self) -> Float64Array:
         """Standard errors of ``errors``, from the differences between folds, of shape (c,)."""
+        splits = self.split_errors
         if self.n_folds < 2:
-            return np.full(self.split_errors.shape[1], np.nan)
-        errors: Float64Array = np.sqrt(self._mean((self.split_errors - self.errors) ** 2) / (self.n_folds - 1))
+            return np.full(splits.shape[1], np.nan)
+        errors: Float64Array = np.sqrt(self._mean((splits - self._mean(splits)) ** 2) / (self.n_folds - 1))
         return errors
 
     def choice(self, rule: str) -> int:
@@ -80,27 +81,19 @@ class FoldErrors(ABC):
         return mean
 
 
-@stored(
-    {
-        "rmse": Numbers("f", "c", "q", nan=True),
-        "weight": Numbers("f", least=0),
-        "y_deviation": Numbers("q", least=0),
-        "y_unit": Numbers("q", least=0),
-        "y_is_vector": Boolean(),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class CrossValidation(FoldErrors):
     """Squared errors of responses."""
 
-    rmse: Float64Array
+    rmse: Annotated[Float64Array, Numbers("f", "c", "q", nan=True)]
     """Root mean squared errors by fold, number of components and response; NaN for folds without rows."""
-    weight: Float64Array
-    y_deviation: Float64Array
+    weight: Annotated[Float64Array, Numbers("f", least=0)]
+    y_deviation: Annotated[Float64Array, Numbers("q", least=0)]
     """Standard deviations of the responses."""
-    y_unit: Float64Array
+    y_unit: Annotated[Float64Array, Numbers("q", least=0)]
     """Units in which the errors of several responses are summed."""
-    y_is_vector: bool
+    y_is_vector: Annotated[bool, Boolean()]
 
     @property
     def split_errors(self) -> Float64Array:
@@ -131,14 +124,14 @@ class CrossValidation(FoldErrors):
         }
 
 
-@stored({"accuracy": Numbers("f", "c", nan=True), "weight": Numbers("f", least=0)})
+@stored()
 @dataclass(frozen=True)
 class ClassCrossValidation(FoldErrors):
     """Expected accuracies of labels."""
 
-    accuracy: Float64Array
+    accuracy: Annotated[Float64Array, Numbers("f", "c", nan=True)]
     """Expected accuracies by fold and number of components; NaN for folds without rows."""
-    weight: Float64Array
+    weight: Annotated[Float64Array, Numbers("f", least=0)]
 
     @property
     def split_errors(self) -> Float64Array:
@@ -212,8 +205,8 @@ class SquaredErrors:
             residual = ((block.Y - training.y_origin) - training.y_offset) / unit
             weight = block.weights
             sums = [weight @ residual**2]
-            for score, load in zip((scores + offset).T, loads.T, strict=True):
-                residual -= np.outer(score, load)
+            for score, load in zip((scores + offset).T[:, :, None], loads.T, strict=True):
+                residual -= score * load
                 sums.append(weight @ residual**2)
             return cls(np.array(sums))
 

@@ -21,6 +21,7 @@ from ..rows import TrainingRows
 from ..solvers import FoldGrams, FoldReads
 from ..solvers.completion import FactorModel
 from ..solvers.scaling import require_resolution
+from ..solvers.solution import Solution, joint_solutions
 from ..states import Folds, Gram, Moments
 from .cv_accuracy import accuracies_of_scores, unit_rotations
 from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
@@ -28,7 +29,6 @@ from .cv_fitted import FittedFolds, FoldRemains
 from .cv_folds import FoldAssignment
 from .heads import ClassifierHead, Head
 from .settings import Settings, buffered
-from .solution import Solution, joint_solutions
 
 # Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9

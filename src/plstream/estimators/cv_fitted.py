@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from .._core.schema import Choice, Count, Each, Numbers, Object, OrNone, Text, stored
 from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers import FoldReads
 from ..solvers.completion import FactorModel, Gaps
+from ..solvers.solution import Solution, joint_solutions
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
 from .cv_errors import ClassCrossValidation, CrossValidation, validate_states
@@ -20,32 +21,25 @@ from .fitted import Fitted, solver_of, warn_of_small_sketch
 from .heads import ClassifierHead, Head
 from .missing import CompletingStream, with_means_of_others
 from .settings import Settings, buffered
-from .solution import Solution, joint_solutions
 
 
 @stored(
-    {
-        "folds": Each(Object(Moments, m="m", q="q")),
-        "rows": Each(Numbers(None, "m")),
-        "rotations": OrNone(Numbers("m", None)),
-        "models": Each(Object(Solution, m="m", q="q")),
-    },
-    {
+    rules={
         "there are at least two folds": lambda its: len(its.folds) > 1,
         "every fold has rows": lambda its: len(its.rows) == len(its.folds),
         "every fold has a model, or none": lambda its: len(its.models) in {0, len(its.folds)},
-    },
+    }
 )
 @dataclass(frozen=True)
 class FoldRemains:
     """Data of the folds kept after exact reads."""
 
-    folds: tuple[Moments, ...]
-    rows: tuple[Float64Array, ...]
+    folds: Annotated[tuple[Moments, ...], Each(Object(Moments, m="m", q="q"))]
+    rows: Annotated[tuple[Float64Array, ...], Each(Numbers(None, "m"))]
     """Rows S of each fold with S'S R = Xc'Xc R."""
-    rotations: Float64Array | None
+    rotations: Annotated[Float64Array | None, OrNone(Numbers("m", None))]
     """R. None for small data, where all rows are kept and S'S = Xc'Xc."""
-    models: tuple[Solution, ...]
+    models: Annotated[tuple[Solution, ...], Each(Object(Solution, m="m", q="q"))]
     """For each fold, the model of all rows outside it. Not kept for small data, where it is solved again."""
 
     def state(self, fold: int, settings: Settings) -> Gram | Sketch:
@@ -71,40 +65,37 @@ class FoldRemains:
         return [found[used.index(fold) if fold in used else len(used)] for fold in range(len(self.folds))]
 
 
+_FOLDS = Object(Folds, given={"streams": Each(Object(Buffered, CompletingStream, m="m", q="q"))}, m="m", q="q")
+
+
 @stored(
-    {
-        "n_components": Count(1, size="c"),
-        "stream": OrNone(
-            Object(Folds, given={"streams": Each(Object(Buffered, CompletingStream, m="m", q="q"))}, m="m", q="q")
-        ),
-        "solution": OrNone(Object(Solution, m="m", q="q")),
-        "assigned_by": Text(),
-        "rule": Choice("min", "one-se"),
-        "validation": OrNone(Object(CrossValidation, ClassCrossValidation, c="c", q="q")),
-        "remains": OrNone(Object(FoldRemains, m="m", q="q")),
-        "fold_models": Each(Object(FoldModel, m="m", q="q")),
-    },
-    {
+    rules={
         "exact reads leave something of every fold": lambda its: (its.remains is None) == (its.moments is None),
         "every fold has errors": lambda its: its.validation is None or len(its.validation.weight) == _n_folds(its),
         "no more components are chosen than were tried": lambda its: (
             its.solution is None or len(its.solution.subspace_error) <= its.n_components
         ),
         "models are solved and validated together": lambda its: (its.solution is None) == (its.validation is None),
-    },
+    }
 )
 @dataclass
 class FittedFolds(Fitted):
     """The result of training with cross-validation; ``n_components`` is the largest number to try."""
 
-    assigned_by: str = "rows"
+    n_components: Annotated[int, Count(1, size="c")]
+    stream: Annotated[Any, OrNone(_FOLDS)]
+    solution: Annotated[Solution | None, OrNone(Object(Solution, m="m", q="q"))] = None
+    assigned_by: Annotated[str, Text()] = "rows"
     """Rule that assigns rows to folds."""
-    rule: str = "min"
-    validation: CrossValidation | ClassCrossValidation | None = None
+    rule: Annotated[str, Choice("min", "one-se")] = "min"
+    validation: Annotated[
+        CrossValidation | ClassCrossValidation | None,
+        OrNone(Object(CrossValidation, ClassCrossValidation, c="c", q="q")),
+    ] = None
     """Errors of all numbers of components, computed with the solution."""
-    remains: FoldRemains | None = None
+    remains: Annotated[FoldRemains | None, OrNone(Object(FoldRemains, m="m", q="q"))] = None
     """Data of the folds kept after exact reads."""
-    fold_models: tuple[FoldModel, ...] = ()
+    fold_models: Annotated[tuple[FoldModel, ...], Each(Object(FoldModel, m="m", q="q"))] = ()
     """For each fold, the model of all rows outside it, if exact reads have completed missing values."""
 
     @property

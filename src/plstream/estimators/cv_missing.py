@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..rows import Block, TrainingRows
 from ..solvers.completion import FactorModel
+from ..solvers.solution import Solution
 from ..states import Folds, Moments
 from ..states.moments import moments_of
 from .cv_accuracy import accuracies_of_scores, unit_rotations
@@ -24,19 +25,16 @@ from .cv_folds import FoldAssignment
 from .fitted import Fitted
 from .heads import ClassifierHead, Head
 from .settings import Settings
-from .solution import Solution
 from .training import fit_completed_rows
 
 
-@stored(
-    {"solution": Object(Solution, m="m", q="q"), "completing": Object(FactorModel, m="m", q="q")},
-)
+@stored()
 @dataclass(frozen=True)
 class FoldModel:
     """The model of all rows outside a fold, and the factor model that completes the fold."""
 
-    solution: Solution
-    completing: FactorModel
+    solution: Annotated[Solution, Object(Solution, m="m", q="q")]
+    completing: Annotated[FactorModel, Object(FactorModel, m="m", q="q")]
 
     def first(self, n_components: int) -> Solution:
         """Return the solution with the first components, or with all if there are fewer."""

@@ -29,7 +29,7 @@ from scipy.special import log_softmax
 
 from .._core.errors import counted
 from .._core.types import Float64Array
-from .solution import Solution
+from ..solvers.solution import Solution
 
 # Minimum within-class share of the variance in any direction.
 _LEAST_WITHIN = 1e-9

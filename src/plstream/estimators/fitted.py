@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from .._core.schema import Boolean, Choice, Count, Object, OrNone, is_in_proport
 from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers.completion import FactorModel, Gaps
+from ..solvers.solution import Solution
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.sketch import SEED_SAFETY
 from .heads import ClassifierHead, Head, RegressionHead
 from .missing import CompletingStream
 from .settings import Settings, Stream, buffered
-from .solution import Solution
 
 _SOLVERS = frozenset({"auto", "multipass", "gram", "sketch"})
 # Estimated sine of the angle to the exact solution above which a warning is issued.
@@ -41,19 +41,7 @@ def are_affordable(n_components: int, its: Any) -> bool:
 
 
 @stored(
-    {
-        "head": Object(RegressionHead, ClassifierHead, q="q"),
-        "solver": Choice("multipass", "gram", "sketch"),
-        "n_components": Count(1, size="s"),
-        "scale": Boolean(),
-        "stream": OrNone(Object(Buffered, CompletingStream, m="m", q="q")),
-        "moments": OrNone(Object(Moments, Gram, Sketch, m="m", q="q")),
-        "gaps": OrNone(Object(Gaps, m="m", n="m+q")),
-        "solution": OrNone(Object(Solution, m="m", q="q", s="s")),
-        "n_reads": Count(1),
-        "completing": OrNone(Object(FactorModel, m="m", q="q")),
-    },
-    {
+    rules={
         "there is a stream or a solution": lambda its: its.stream is not None or its.solution is not None,
         "there is a stream or moments": lambda its: (its.stream is None) != (its.moments is None),
         "the solver is that of the state": lambda its: (
@@ -63,27 +51,27 @@ def are_affordable(n_components: int, its: Any) -> bool:
             buffer._Y.shape[1] == getattr(its.head, "n_targets", 1) for buffer in _buffers(its.stream)
         ),
         "components are in proportion to its arrays": lambda its: are_affordable(its.n_components, its),
-    },
+    }
 )
 @dataclass
 class Fitted:
     """The result of training. It is replaced as a whole, so that attributes never mix two results."""
 
-    head: Head
-    solver: str
-    """The solver in use: "multipass", "gram" or "sketch"."""
-    n_components: int
-    scale: bool
-    stream: Any
+    head: Annotated[Head, Object(RegressionHead, ClassifierHead, q="q")]
+    solver: Annotated[str, Choice("multipass", "gram", "sketch")]
+    """The solver in use."""
+    n_components: Annotated[int, Count(1, size="s")]
+    scale: Annotated[bool, Boolean()]
+    stream: Annotated[Any, OrNone(Object(Buffered, CompletingStream, m="m", q="q"))]
     """The streaming state (Buffered or Folds); None after exact reads."""
-    moments: Moments | None = None
+    moments: Annotated[Moments | None, OrNone(Object(Moments, Gram, Sketch, m="m", q="q"))] = None
     """Moments, Gram matrix or sketch of the rows, if they were read exactly."""
-    solution: Solution | None = None
+    solution: Annotated[Solution | None, OrNone(Object(Solution, m="m", q="q", s="s"))] = None
     """Computed when it is first needed."""
-    n_reads: int = 1
-    gaps: Gaps | None = None
+    n_reads: Annotated[int, Count(1)] = 1
+    gaps: Annotated[Gaps | None, OrNone(Object(Gaps, m="m", n="m+q"))] = None
     """Missing cells that exact reads have completed."""
-    completing: FactorModel | None = None
+    completing: Annotated[FactorModel | None, OrNone(Object(FactorModel, m="m", q="q"))] = None
     """Completes rows; computed when it is first needed."""
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,19 +52,18 @@ NOT_BALANCED = (
 
 
 @stored(
-    {"n_targets": Count(1, size="q"), "is_vector": Boolean(), "names": OrNone(Each(Text()))},
-    {
+    rules={
         "a vector has one column": lambda its: not its.is_vector or its.n_targets == 1,
         "every response has a name, or none": lambda its: its.names is None or len(its.names) == its.n_targets,
-    },
+    }
 )
 @dataclass(frozen=True)
 class RegressionHead:
     """The head of a regression: y unchanged, with one or two dimensions, and the names of the first call."""
 
-    n_targets: int
-    is_vector: bool
-    names: tuple[str, ...] | None = None
+    n_targets: Annotated[int, Count(1, size="q")]
+    is_vector: Annotated[bool, Boolean()]
+    names: Annotated[tuple[str, ...] | None, OrNone(Each(Text()))] = None
 
     @classmethod
     def of(
@@ -110,12 +109,12 @@ class RegressionHead:
         return prediction[:, 0] if self.is_vector else prediction
 
 
-@stored({"labels": Object(Labels, k="q")})
+@stored()
 @dataclass(frozen=True)
 class ClassifierHead:
     """The head of a classifier: labels as class indices, with one response per class."""
 
-    labels: Labels
+    labels: Annotated[Labels, Object(Labels, k="q")]
 
     @property
     def n_targets(self) -> int:

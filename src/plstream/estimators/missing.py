@@ -23,9 +23,9 @@ from .._core.tiles import as_dense, default_block_rows, require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..rows import Block, Part, TrainingRows
 from ..solvers.completion import FactorModel, Gaps, has_gaps, observed_means
+from ..solvers.solution import Solution
 from ..states import Buffered, Moments
 from ..states.moments import centred_rows
-from .solution import Solution
 
 # Completing a block of a stream: maximum number of rounds, and the relative change of completed cells at which to stop.
 _MOST_ROUNDS = 60

@@ -20,7 +20,6 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array
 from .._core.validation import changed_at_once
 from ..data import DataError, Source, open_source
-from ..data.treated import TreatedSource
 from ..distributed import OnWorkers
 from ..rows import CollectionRows, is_collection, validate_source
 from ..rows.collections import apply_lazily, fold_in_order
@@ -423,7 +422,7 @@ def _columns_of(X: Any, y: Any) -> Any:
 def _treated_source(source: Source, treatment: Treatment, names: Any = None) -> Source:
     if not treatment.steps:
         return source
-    return TreatedSource(source, treatment, treatment(ramp(source.n_columns, source.dtype)), names)
+    return source.treated(treatment, treatment(ramp(source.n_columns, source.dtype)), names)
 
 
 @dataclass(frozen=True)

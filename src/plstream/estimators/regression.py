@@ -17,12 +17,12 @@ from .._core.validation import as_numpy
 from ..data import Source
 from ..rows import by_blocks, is_collection, opened_data
 from ..solvers import Journal
+from .attributes import NotKept
 from .base import SingleModel
 from .fitted import Fitted
 from .heads import RegressionHead, open_values
 from .scores import ResidualSums, score_of
 from .settings import Settings
-from .solution import NotKept
 from .training import fit_rows, learn_one_row, learn_rows
 
 
@@ -164,10 +164,9 @@ class IncrementalPLS(RegressionMethods, SingleModel):
     scale : bool, default=True
         Whether to divide each column of X and y by its standard deviation. Columns are always centred.
     solver : {"auto", "multipass", "gram", "sketch"}, default="auto"
-        How X is summarised. "auto" is "multipass" in ``fit``, or "gram" if that is cheaper and as accurate (files that
-        are slow to read, with weights and few features); in ``partial_fit`` it is "gram" for up to 2,048 features,
-        and "sketch" for more. After "multipass", ``partial_fit`` and ``merge`` continue with a sketch that starts from
-        the exact solution, or with a Gram matrix for small data (n m^2 up to 524,288).
+        How X is summarised. "auto" is "multipass" in ``fit``; in ``partial_fit`` it is "gram" for up to 2,048
+        features, and "sketch" for more. After "multipass", ``partial_fit`` and ``merge`` continue with a sketch that
+        starts from the exact solution, or with a Gram matrix for small data (n m^2 up to 524,288).
     sketch_size : int, default=None
         Number of rows that "sketch" keeps: more rows are more accurate, and take proportionally more memory and time.
         Data of at most this rank is solved exactly. By default 128, or 24 per component if that is more.

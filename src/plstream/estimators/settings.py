@@ -15,9 +15,6 @@ from .missing import CompletingStream
 _GRAM_BLOCK_ROWS = 1024
 # With more features, the sketch is faster and the square matrix too large.
 _LARGEST_GRAM = 2048
-# Up to this multiple of the number of components, adding a row to a Gram matrix costs less than reading it again, once
-# per component, from a file that is slow to read (about 10 ns per number in Parquet, 80 ns in CSV).
-_GRAM_COLUMNS_PER_READ = 256
 # Rows of a sketch: the larger of the two.
 _SKETCH_SIZE = 128
 _SKETCH_SIZE_PER_COMPONENT = 24
@@ -64,12 +61,6 @@ class Settings:
         """Maximum number of reads of ``fit``."""
         exact = self.n_components + 1
         return exact if self.max_reads is None else min(exact, self.max_reads)
-
-    def prefers_gram(self, rows: TrainingRows) -> bool:
-        """Whether ``fit`` begins with a Gram matrix, because it costs less than one read per component."""
-        if self.solver != "auto" or self.in_few_reads or rows.in_memory or not rows.slow:
-            return False
-        return rows.n_columns <= min(_LARGEST_GRAM, _GRAM_COLUMNS_PER_READ * self.n_components)
 
     def streaming_solver(self, n_columns: int) -> str:
         """Return the solver for rows that are read once."""

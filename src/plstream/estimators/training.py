@@ -19,18 +19,16 @@ from ..data import Source
 from ..rows import CollectionRows, TrainingRows, opened_data
 from ..solvers import Journal, LossyGramAction, MultipassGram, read_few_times
 from ..solvers.completion import FactorModel, Gaps
+from ..solvers.solution import Solution
 from ..states import Buffered, Gram, Sketch
 from .fitted import LARGEST_SUBSPACE_ERROR, Fitted
 from .heads import Head, OpenedRows
 from .missing import CompletedRows, gaps_of_labelled
 from .settings import Settings
-from .solution import Solution
 
 # Completing rows with missing values: maximum number of rounds, and the change of coefficients at which to stop.
 _MOST_ROUNDS = 20
 _SMALL_DIFFERENCE = 1e-3
-# Largest error of a solution from a Gram matrix, due to rounding, that counts as exact.
-_ROUNDING_ERROR = 1e-9
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 4 << 20
 
@@ -41,11 +39,10 @@ def fit_rows(
     data: tuple[Any, Any, Any],
     *,
     journal: Journal | None = None,
-    **how: Any,
 ) -> Any:
     """Fit a model to rows, discarding earlier training. If the call fails, the model is left unchanged.
 
-    ``opened`` is ``open_values`` or ``open_labels``, with further arguments ``how``; ``data`` holds X, y and weights.
+    ``opened`` is ``open_values`` or ``open_labels``, possibly with further arguments; ``data`` holds X, y and weights.
     With a journal, exact reads of a source resume where it ends.
     """
     start = monotonic()
@@ -64,8 +61,7 @@ def fit_rows(
     with changed_at_once(model) as (twin,):
         for name in ("_fitted", "_classes_to_come"):
             vars(twin).pop(name, None)
-        how |= {"again": not once, "batch_size": model.batch_size}
-        with opened(twin, X, y, sample_weight, None, **how) as (rows, head):
+        with opened(twin, X, y, sample_weight, None, again=not once, batch_size=model.batch_size) as (rows, head):
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows, twin):
                 rows.allow_missing = settings.missing == "model"
@@ -92,15 +88,10 @@ def fit_rows(
 def _fit_multipass(
     rows: TrainingRows, head: Head, settings: Settings, journal: Journal | None = None, *, quiet: bool = False
 ) -> Fitted:
-    """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``.
-
-    If reads are slow, the first one forms a Gram matrix, whose solution is exact unless X is badly conditioned.
-    """
+    """Read the rows until the solution is exact, or accurate enough for ``read_tol`` and ``max_reads``."""
     state: Gram | Sketch | None = None
-    by_gram = settings.prefers_gram(rows) and (journal is None or journal.moments is None)
-    if by_gram or (settings.in_few_reads and not rows.in_memory):
-        streamed = _fit_stream(rows, head, settings, journal=journal, label="read 1")
-        state = streamed.stream.current().settle()
+    if settings.in_few_reads and not rows.in_memory:
+        state = _fit_stream(rows, head, settings, journal=journal, label="read 1").stream.current().settle()
     # BLAS threads do not pay off for small products. Between the reads of large data, idle threads would spin on the
     # cores that the next read needs.
     small = 8 * (rows.n_rows or 0) * rows.n_columns <= _SINGLE_THREADED_BYTES
@@ -119,12 +110,8 @@ def _fit_multipass(
         n_components, scale = settings.n_components, settings.scale
         gram: LossyGramAction = reads
         if state is not None:
-            tolerance = _ROUNDING_ERROR if by_gram else settings.read_tol
-            most = settings.most_reads
+            tolerance, most = settings.read_tol, settings.most_reads
             gram = read_few_times(reads, state, n_components, scale=scale, tolerance=tolerance, most=most)
-            if by_gram and reads.n_reads == 1 and gram is not reads:
-                streamed.solution = Solution.of(state, state, n_components, scale=scale, quiet=quiet)
-                return streamed
         solution = Solution.of(reads.moments, gram, n_components, scale=scale, quiet=quiet)
     known = reads.known()
     if isinstance(known, Sketch):
@@ -229,10 +216,10 @@ def _absorb_block(stream: Any, rows: TrainingRows, _first_row: int, _columns: di
     return _absorb(stream, rows)
 
 
-def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **how: Any) -> Any:
+def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, Any, Any], **classes: Any) -> Any:
     """Add rows to a model. If the call fails, or no row has a positive weight, the model is left unchanged.
 
-    For ``opened``, ``data`` and ``how`` see :func:`fit_rows`.
+    For ``opened`` and ``data`` see :func:`fit_rows`. Models of labels take ``classes``, all labels or None.
     """
     fitted: Fitted | None = vars(model).get("_fitted")
     if fitted is None and model.solver == "multipass":
@@ -243,9 +230,9 @@ def learn_rows(model: Any, opened: Callable[..., OpenedRows], data: tuple[Any, A
         model._validate_params()
     settings = Settings.of(model)
     before = None if fitted is None else fitted.streamed(settings)
-    with learning(model, how) as twin:
+    with learning(model, classes) as twin:
         head = None if before is None else before.head
-        with opened(twin, *data, head, batch_size=model.batch_size, **how) as (rows, head):
+        with opened(twin, *data, head, batch_size=model.batch_size, **classes) as (rows, head):
             if before is None and rows.n_rows == 0:
                 raise NoWeightError
             with located_errors(rows, twin):
@@ -313,18 +300,19 @@ def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
 
 
 @contextmanager
-def learning(model: Any, how: dict[str, Any]) -> Iterator[Any]:
+def learning(model: Any, declared: dict[str, Any]) -> Iterator[Any]:
     """Provide a copy of the model to train; afterwards, its attributes replace those of the model.
 
-    If no row has a positive weight, only declared classes are kept, for later calls.
+    If no row has a positive weight, only ``classes``, if declared, are kept, for later calls, which then need not
+    declare them.
     """
     is_new = "_fitted" not in vars(model)
-    if is_new and how.get("classes", 0) is None:
-        how["classes"] = vars(model).get("_classes_to_come")
+    if is_new and declared.get("classes", 0) is None:
+        declared["classes"] = vars(model).get("_classes_to_come")
     try:
         with changed_at_once(model) as (twin,):
             yield twin
             vars(twin).pop("_classes_to_come", None)
     except NoWeightError:
-        if is_new and how.get("classes") is not None:
-            model._classes_to_come = how["classes"]
+        if is_new and declared.get("classes") is not None:
+            model._classes_to_come = declared["classes"]

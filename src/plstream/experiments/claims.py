@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..report.html import Verdict
-from .inference import FEWEST, Difference, paired_difference
+from .inference import FEWEST, Difference, Values, paired_difference
 from .methods import PAPER_VARIANTS, TITLES
 from .results import TaskResults
 from .tables import format_p
@@ -24,19 +24,13 @@ from .tables import format_p
 # Differences up to this many points are ignored.
 _MARGIN = 1.0
 _RIVALS = ("ccipca", "sgdpls", "ipls")
-Values = Mapping[int, float]
+# Whether a claim holds, with the supporting numbers.
+Assessment = tuple[Verdict, str]
 
 
 def rivals_among(values: Mapping[str, Values], names: Sequence[str] = _RIVALS) -> list[str]:
     """Return the methods to compare CIPLS with: those of the authors' code if they were run."""
     return [f"{name}-released" if f"{name}-released" in values else name for name in names]
-
-
-class Assessment(NamedTuple):
-    """Whether a claim holds, with the supporting numbers."""
-
-    verdict: Verdict
-    text: str
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ def assess(
     text = " ".join(filter(None, [before, *(text for _, text in looks), after, not_run]))
     kinds = {verdict for verdict, _ in looks}
     verdict: Verdict = looks[0][0] if len(kinds) == 1 else "partly" if "yes" in kinds else "open"
-    return Assessment("open" if missing and verdict in {"yes", "partly"} else verdict, text)
+    return "open" if missing and verdict in {"yes", "partly"} else verdict, text
 
 
 def compare_with_rivals(
@@ -147,16 +141,14 @@ def compare_with_rivals(
             text = _sides(differences, words)
             groups.setdefault((verdict, text), []).append(with_mean(variant, values, center, form))
     looks = [
-        Assessment(verdict, f"{join_names(who)} {'are' if len(who) > 1 else 'is'} {what}.")
+        (verdict, f"{join_names(who)} {'are' if len(who) > 1 else 'is'} {what}.")
         for (verdict, what), who in groups.items()
     ]
     if run:
-        first = next(iter(run))
-        means = [
-            f"{TITLES[method]} {f'{verb} ' if method == first else ''}{form.format(center(others))}"
-            for method, others in run.items()
-        ]
-        before += f"{join_names(means)}."
+        means = [form.format(center(others)) for others in run.values()]
+        names = [TITLES[method] for method in run]
+        names[0] += f" {verb}"
+        before += f"{join_names([f'{name} {value}' for name, value in zip(names, means, strict=True)])}."
     if own in values:
         after = f"{after} {with_mean(own, values, center, form)} does not count: the paper has no such variant."
     return assess(looks, before, after.strip(), [method for method in rivals if method not in values])
@@ -184,14 +176,7 @@ def format_difference(difference: Difference) -> str:
 
 
 def p_sentence(p: float) -> str:
-    """Format a p-value.
-
-    Examples
-    --------
-    >>> from plstream.experiments.claims import p_sentence
-    >>> p_sentence(0.0001), p_sentence(0.25)
-    ('p < 0.001', 'p = 0.250')
-    """
+    """Format a p-value."""
     text = format_p(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 

@@ -7,8 +7,8 @@ drawn thicker, and PLS, the reference, in the colour of the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -121,14 +121,12 @@ _CONTEXT = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """Draw in this style, regardless of global settings."""
+def style() -> AbstractContextManager[None]:
+    """Return a context in which figures are drawn in this style, regardless of global settings."""
     # Unlike pyplot, this opens no windows and keeps no figures.
-    from matplotlib import style as styles
+    from matplotlib.style import context
 
-    with styles.context(["default", _CONTEXT]):
-        yield
+    return context(["default", _CONTEXT])
 
 
 def new_figure(height: float) -> Figure:
@@ -196,7 +194,8 @@ class DotPlot:
         self.figure = new_figure(height)
         bottom, top = 2.8 * _LINE / height, (0.4 + above) * _LINE / height
         self.axes: Axes = self.figure.add_axes((0.335, bottom, 0.51, 1 - bottom - top))
-        self._places = {method: place for place, method in enumerate(methods)}
+        # The position of each method.
+        self.places = {method: place for place, method in enumerate(methods)}
         self.axes.set_yticks(range(len(methods)), [*map(short_title, methods)])
         for label, method in zip(self.axes.get_yticklabels(), methods, strict=True):
             label.set_fontweight("bold" if STYLES[method].own else "normal")
@@ -206,15 +205,11 @@ class DotPlot:
         self.axes.spines["left"].set_visible(False)
         self.axes.set_xlabel(xlabel)
 
-    def place(self, method: str) -> int:
-        """Return the position of the line of a method."""
-        return self._places[method]
-
     def value(self, method: str, text: str) -> None:
         """Write a value at the end of a line."""
         self.axes.text(
             1.03,
-            self.place(method),
+            self.places[method],
             text,
             transform=self.axes.get_yaxis_transform(),
             va="center_baseline",
@@ -225,14 +220,14 @@ class DotPlot:
         """Draw a value."""
         look = STYLES[method].line
         look |= {"linestyle": "", "markersize": 1.3 * look["markersize"]}
-        self.axes.plot([value], [self.place(method)], **look)
+        self.axes.plot([value], [self.places[method]], **look)
 
     def bar(self, method: str, low: float, high: float) -> None:
         """Draw an interval."""
         own = STYLES[method].own
         self.axes.plot(
             [low, high],
-            [self.place(method)] * 2,
+            [self.places[method]] * 2,
             color=STYLES[method].colour,
             linewidth=2.6 if own else 1.5,
             solid_capstyle="butt",
@@ -360,24 +355,12 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
     """Return positions in the same order, at least a gap apart, and as close as possible to those given.
 
     They lie between low and high if there is room; otherwise they exceed both equally.
-
-    Examples
-    --------
-    >>> from plstream.experiments.drawing import spread
-    >>> [round(place, 3) for place in spread([0.5, 0.5, 0.9], 0.1, 0, 1)]
-    [0.45, 0.55, 0.9]
     """
-    n = len(places)
-    # After subtracting the gaps, positions only need to be sorted: pool adjacent violators.
-    shifts = np.arange(n) * gap
-    groups: list[tuple[float, int]] = []
-    for wanted in np.asarray(places, dtype=float) - shifts:
-        mean, size = float(wanted), 1
-        while groups and groups[-1][0] > mean:
-            before, count = groups.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
-        groups.append((mean, size))
-    found = np.concatenate([np.full(size, mean) for mean, size in groups]) if groups else np.empty(0)
+    from sklearn.isotonic import isotonic_regression
+
+    # After subtracting the gaps, positions only need to be sorted.
+    n, shifts = len(places), np.arange(len(places)) * gap
     room = high - low - (n - 1) * gap
     bounds = (low, low + room) if room >= 0 else (low + room / 2, low + room / 2)
-    return [float(place) for place in np.clip(found, *bounds) + shifts]
+    sorted_places = isotonic_regression(np.asarray(places, float) - shifts) if n else shifts
+    return [float(place) for place in np.clip(sorted_places, *bounds) + shifts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,7 @@ from ..estimators import IncrementalPLS, IncrementalPLSClassifier
 from ..online import CCIPCA, CIPLS, IPLS, OLPLS, SGDPLS, IncrementalLDA
 from ..selection import ILFS, InfFS, InfFSS, InfFSU, VIPSelector
 from .settings import Settings
-from .task import Rows, Task
-
-# Size of blocks read from a memory map.
-_BLOCK_BYTES = 32 << 20
+from .task import Task
 
 
 @dataclass(frozen=True)
@@ -32,13 +29,8 @@ class Method:
     estimator: type[Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     from_settings: Mapping[str, str] = field(default_factory=dict)
-    # Whether it takes a seed.
-    seeded: bool = False
     # The target: "labels"; "responses", one column of -1 and +1 for two classes or one column per class; or "none".
     target: str = "labels"
-    # Attributes: the matrix that projects centred rows, and the weights.
-    directions: str = "x_weights_"
-    weights: str = "x_weights_"
     # Whether there is one model per class for more than two classes, with concatenated scores.
     model_per_class: bool = False
     # Whether fits with fewer components are the first components of a fit with more.
@@ -53,7 +45,8 @@ class Method:
         """Return an unfitted estimator."""
         values = {option: getattr(settings, name) for option, name in self.from_settings.items()}
         first = {option: value[0] if isinstance(value, tuple) else value for option, value in values.items()}
-        return self.estimator(n_components, **self.options, **first, **({"random_state": seed} if self.seeded else {}))
+        seeded = {"random_state": seed} if self.estimator is SGDPLS else {}
+        return self.estimator(n_components, **self.options, **first, **seeded)
 
     def alternatives(self, settings: Settings) -> dict[Any, Settings]:
         """Return the settings for each candidate of the tuned value; {None: settings} if nothing is tuned."""
@@ -111,28 +104,18 @@ class ClassMeansSVD:
         return np.asarray((X - self.x_mean_) @ self.x_weights_)
 
 
-_MODEL_PER_CLASS: dict[str, Any] = {"directions": "x_rotations_", "model_per_class": True}
 _METHODS = (
     # Components are sorted by variance, so a new one may precede others.
-    Method("ccipca", "CCIPCA", CCIPCA, target="none", directions="components_", weights="components_", nested=False),
-    Method(
-        "sgdpls",
-        "SGDPLS",
-        SGDPLS,
-        from_settings={"eta0": "sgdpls_rates"},
-        seeded=True,
-        nested=False,
-        bounded=True,
-    ),
+    Method("ccipca", "CCIPCA", CCIPCA, target="none", nested=False),
+    Method("sgdpls", "SGDPLS", SGDPLS, from_settings={"eta0": "sgdpls_rates"}, nested=False, bounded=True),
     Method("ipls", "IPLS", IPLS, from_settings={"n_pca_components": "ipls_directions"}, model_per_class=True),
-    Method("olpls", "OLPLS", OLPLS, **_MODEL_PER_CLASS),
+    Method("olpls", "OLPLS", OLPLS, model_per_class=True),
     Method(
         "sgdpls-released",
         "SGDPLS (released code)",
         SGDPLS,
         {"variant": "released"},
         from_settings={"n_epochs": "steps", "eta0": "sgdpls_released_rates"},
-        seeded=True,
         nested=False,
         incremental=False,
         passes="steps",
@@ -150,59 +133,50 @@ _METHODS = (
         "OLPLS (released code)",
         OLPLS,
         {"variant": "released", "forgetting": 0.2, "eta": 0.01, "eta_loading": 0.01},
-        **_MODEL_PER_CLASS,
+        model_per_class=True,
     ),
-    Method(
-        "incremental-lda", "Incremental LDA", IncrementalLDA, directions="scalings_", weights="scalings_", bounded=True
-    ),
-    Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, **_MODEL_PER_CLASS),
-    Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, **_MODEL_PER_CLASS),
-    Method("cipls", "CIPLS (normalized)", CIPLS, {"variant": "normalized"}, **_MODEL_PER_CLASS),
-    Method(
-        "incremental-pls",
-        "IncrementalPLS (one pass)",
-        IncrementalPLS,
-        {"scale": False},
-        target="responses",
-        directions="x_rotations_",
-    ),
+    Method("incremental-lda", "Incremental LDA", IncrementalLDA, bounded=True),
+    Method("cipls-paper", "CIPLS (Algorithm 1)", CIPLS, {"variant": "paper"}, model_per_class=True),
+    Method("cipls-released", "CIPLS (released code)", CIPLS, {"variant": "released"}, model_per_class=True),
+    Method("cipls", "CIPLS (normalized)", CIPLS, {"variant": "normalized"}, model_per_class=True),
+    Method("incremental-pls", "IncrementalPLS (one pass)", IncrementalPLS, {"scale": False}, target="responses"),
     Method(
         "pls",
         "PLS",
         IncrementalPLS,
         {"scale": False, "solver": "multipass"},
         target="responses",
-        directions="x_rotations_",
         incremental=False,
     ),
     Method("pls-svd", "PLS-SVD", ClassMeansSVD, bounded=True),
     # Only timed: the paper makes 100 or more steps per row.
-    Method(
-        "sgdpls-steps",
-        "SGDPLS, T steps",
-        SGDPLS,
-        from_settings={"n_steps": "steps"},
-        seeded=True,
-        nested=False,
-        bounded=True,
-    ),
+    Method("sgdpls-steps", "SGDPLS, T steps", SGDPLS, from_settings={"n_steps": "steps"}, nested=False, bounded=True),
 )
 METHODS = {method.name: method for method in _METHODS}
 # The paper has one CIPLS, and does not say whether its figures come from Algorithm 1 or from the authors' code.
 PAPER_VARIANTS = ("cipls-paper", "cipls-released")
 RELEASED_RIVALS = ("sgdpls-released", "ipls-released", "olpls-released")
 """The methods that CIPLS is compared with, as in the authors' code, the possible source of the paper's figures."""
+# All methods except the one that is only timed.
+ALL_REDUCERS = tuple(name for name in METHODS if name != "sgdpls-steps")
+REDUCERS = tuple(name for name in ALL_REDUCERS if name not in RELEASED_RIVALS)
+STREAMING_REDUCERS = tuple(name for name in REDUCERS if name != "pls-svd")
+
+
+def why_not(method: str, task: Task) -> str | None:
+    """Return why a method cannot be used on a task, or None if it can."""
+    if method == "pls-svd" and task.n_classes == 2:
+        return "with two classes its only component is the first one of PLS"
+    return None
+
+
+def why_not_streaming(method: str, task: Task) -> str | None:
+    """Return why a method cannot be used on a stream, or None if it can."""
+    return why_not(method, task) or (None if METHODS[method].incremental else "it learns all rows at once")
 
 
 def paper_name(method: str) -> str | None:
-    """Return the paper's name of a method that it may have run; None for the normalized CIPLS.
-
-    Examples
-    --------
-    >>> from plstream.experiments.methods import paper_name
-    >>> paper_name("cipls-paper"), paper_name("ipls"), paper_name("ipls-released"), paper_name("cipls")
-    ('cipls', 'ipls', 'ipls', None)
-    """
+    """Return the paper's name of a method that it may have run; None for the normalized CIPLS."""
     return None if method == "cipls" else method.removesuffix("-released").removesuffix("-paper")
 
 
@@ -293,58 +267,23 @@ class Projection:
 
     def directions(self) -> Float64Array:
         """Return the vectors that project centred rows, of shape (models, components, features)."""
-        return self._vectors(self.method.directions)
+        return self._vectors("components_", "scalings_", "x_rotations_", "x_weights_")
 
     def weights(self) -> Float64Array:
         """Return the weights, of the same shape."""
-        return self._vectors(self.method.weights)
+        return self._vectors("components_", "scalings_", "x_weights_")
 
-    def _vectors(self, name: str) -> Float64Array:
+    def _vectors(self, *names: str) -> Float64Array:
+        """Return the first of these attributes that the estimator has."""
+        name = next(name for name in names if hasattr(type(self.model), name))
         vectors = np.asarray(getattr(self.model, name))
         vectors = vectors if name == "components_" else vectors.T
         return vectors.reshape(self.n_models, -1, vectors.shape[1])
 
 
 def as_responses(y: Array, classes: Array | None = None) -> Float64Array:
-    """Return -1 and +1 for two classes, otherwise an indicator column per class; by default of the classes in y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.methods import as_responses
-    >>> as_responses(np.array([3, 7, 3]), np.array([3, 7]))
-    array([-1.,  1., -1.])
-    >>> as_responses(np.array([2, 1]), np.array([1, 2, 3]))
-    array([[0., 1., 0.],
-           [1., 0., 0.]])
-    """
+    """Return -1 and +1 for two classes, otherwise an indicator column per class; by default of the classes in y."""
     classes = np.unique(y) if classes is None else classes
     if len(classes) == 2:
         return np.where(y == classes[1], 1.0, -1.0)
     return np.asarray(y[:, None] == classes, dtype=np.float64)
-
-
-def rows_per_block(task: Task) -> int:
-    """Return a number of rows that, with their responses, take a few megabytes."""
-    return max(1, _BLOCK_BYTES // max(task.n_features * task.X.dtype.itemsize, 8 * task.n_classes))
-
-
-def in_blocks(rows: Rows, task: Task) -> Iterator[Rows]:
-    """Yield row numbers in blocks."""
-    step = rows_per_block(task)
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]
-
-
-class RowsInBlocks:
-    """Rows of a task with their labels, in blocks, for methods that read them several times.
-
-    They are in file order, which is faster to read than the order of the stream.
-    """
-
-    def __init__(self, task: Task, rows: Rows) -> None:
-        self._task, self._rows = task, np.sort(rows)
-
-    def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        for block in in_blocks(self._rows, self._task):
-            yield self._task.X[block], self._task.y[block]

@@ -8,37 +8,31 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from .._core.errors import import_optional
+from .._core.errors import counted, import_optional
 from .._core.progress import track
 from ..files.files import replacing
 from ..report.html import Page, Section, Verdict
 from . import drawing, paper
 from .claims import Finding
 from .drawing import CaptionedFigure
-from .experiment import Experiment
 from .methods import SELECTORS, TITLES
-from .results import results_of
+from .paper import Experiment
+from .results import TaskResults
 from .tables import NOTHING, Table
 
 PAGE = "report.html"
+_TITLE = "The experiments of the CIPLS paper, reproduced"
 FIGURES = "figures"
-# Each verdict as a sentence, in a table, and after a number of claims.
-_VERDICTS: dict[Verdict, tuple[str, str, str]] = {
-    "yes": ("Holds.", "holds", "hold"),
-    "partly": ("Holds in part.", "in part", "hold in part"),
-    "no": ("Does not hold.", "does not", "do not hold"),
-    "open": ("Not decided.", "undecided", "are undecided"),
+# Each verdict as a sentence, in a table, and after one or several claims.
+_VERDICTS: dict[Verdict, tuple[str, str, str, str]] = {
+    "yes": ("Holds.", "holds", "holds", "hold"),
+    "partly": ("Holds in part.", "in part", "holds in part", "hold in part"),
+    "no": ("Does not hold.", "does not", "does not hold", "do not hold"),
+    "open": ("Not decided.", "undecided", "is undecided", "are undecided"),
 }
 Result = dict[str, Any]
-
-
-class Outputs(NamedTuple):
-    """The files written, and the reason if figures are missing."""
-
-    files: list[Path]
-    missing: str = ""
 
 
 def tables_of(results: Result, experiment: str | None = None) -> list[Table]:
@@ -56,11 +50,9 @@ def tables_of(results: Result, experiment: str | None = None) -> list[Table]:
     tables : list of Table
     """
     tables: list[Table] = []
-    for one in _chosen(experiment):
-        found = [*results_of(results, one)]
-        tables += [table for task in found for table in one.tables(task)]
-        if one.summary and found:
-            tables.append(one.summary(found))
+    for one, tasks in _found(results, experiment):
+        tables += [table for found in tasks for table in one.tables(found)]
+        tables += [one.summary(tasks)] if one.summary else []
     return tables
 
 
@@ -73,12 +65,10 @@ def figures_of(results: Result, experiment: str | None = None) -> Iterator[Capti
         None for experiments without cells.
     """
     used: set[str] = set()
-    for one in _chosen(experiment):
-        for found in results_of(results, one):
-            if not found.cells:
-                continue
+    for one, tasks in _found(results, experiment):
+        for found in tasks:
             with drawing.style():
-                drawn = [*one.figures(found)]
+                drawn = [*one.figures(found)] if found.cells else []
             for figure in drawn:
                 name = _new_name("-".join(filter(None, [one.name, figure.kind, found.name])), used)
                 description = f"{figure.description} The table has the numbers."
@@ -92,14 +82,14 @@ def findings_of(results: Result) -> list[Finding]:
     """
     return [
         Finding(claim, found.name, *assessment)
-        for experiment in _chosen()
+        for experiment, tasks in _found(results)
         for claim in experiment.claims
-        for found in results_of(results, experiment)
+        for found in tasks
         if (assessment := claim.check(found)) is not None
     ]
 
 
-def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
+def write_outputs(results: Result, folder: str | os.PathLike[str]) -> tuple[list[Path], str]:
     """Write the report, the tables and the figures to a folder, replacing files of these names.
 
     Parameters
@@ -111,17 +101,17 @@ def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
 
     Returns
     -------
-    outputs : Outputs
-        The files. Without matplotlib there are no figures, and ``missing`` states this.
+    files : list of Path
+        The files.
+    missing : str
+        Why there are no figures, if matplotlib is not installed.
     """
     tables = tables_of(results)
-    texts = {
-        "tables.md": "\n".join(["# The experiments of the CIPLS paper, reproduced", "", *_about(results), ""])
-        + "\n"
-        + "\n".join(table.as_markdown() for table in tables),
-        "tables.tex": "\n".join(table.as_latex() for table in tables),
-    }
-    files = [_written(Path(folder, name), text.encode()) for name, text in texts.items()]
+    markdown = [f"# {_TITLE}", "", *_about(results), "", *(table.as_markdown() for table in tables)]
+    files = [
+        _written(Path(folder, "tables.md"), "\n".join(markdown).encode()),
+        _written(Path(folder, "tables.tex"), "\n".join(table.as_latex() for table in tables).encode()),
+    ]
     figures: list[CaptionedFigure] = []
     missing = ""
     try:
@@ -137,11 +127,19 @@ def write_outputs(results: Result, folder: str | os.PathLike[str]) -> Outputs:
                 for kind in ("png", "svg")
             ]
     page = page_of(results, figures, missing).write(Path(folder, PAGE))
-    return Outputs([page, *files], missing)
+    return [page, *files], missing
 
 
-def _chosen(name: str | None = None) -> list[Experiment]:
-    return [experiment for experiment in paper.experiments().values() if name in {None, experiment.name}]
+def _found(results: Result, experiment: str | None = None) -> Iterator[tuple[Experiment, list[TaskResults]]]:
+    """Yield the experiments that have results, or one of them, in the order of the paper, with the results by task."""
+    for name, one in paper.experiments().items():
+        tasks = [
+            TaskResults(one, task_name, task, task["experiments"][name], results.get("settings", {}))
+            for task_name, task in results["tasks"].items()
+            if name in task["experiments"]
+        ]
+        if tasks and experiment in {None, name}:
+            yield one, tasks
 
 
 def _new_name(text: str, used: set[str]) -> str:
@@ -188,20 +186,15 @@ def page_of(results: Result, figures: Iterable[CaptionedFigure] = (), missing: s
     page : Page
     """
     findings, figures = findings_of(results), list(figures)
-    page = Page(
-        "The experiments of the CIPLS paper, reproduced",
-        _lead(results, findings),
-        f"Made by plstream {results['plstream']}.",
-    )
+    page = Page(_TITLE, _lead(results, findings), f"Made by plstream {results['plstream']}.")
     # The accuracies on the first data set come first.
     first = [figure for figure in figures if figure.experiment == "accuracy"][:1]
     _add_figures(page, first)
     headlines = [
         experiment.headline(found)
-        for experiment in _chosen()
-        if experiment.headline
-        for found in results_of(results, experiment)
-        if found.cells
+        for experiment, tasks in _found(results)
+        for found in tasks
+        if experiment.headline and found.cells
     ]
     page.points([_compared(results), *headlines])
     if findings:
@@ -209,20 +202,18 @@ def page_of(results: Result, figures: Iterable[CaptionedFigure] = (), missing: s
         _add_claims(page.part("Claims of the paper"), results, findings)
     if missing:
         page.note(missing)
-    for experiment in _chosen():
-        tasks = [*results_of(results, experiment)]
-        if tasks:
-            section = page.part(experiment.title).text(experiment.about)
-            for found in tasks:
-                part = section.part(f"{found.task['title']} ({found.name})")
-                place = (experiment.name, found.name)
-                here = [one for one in figures if (one.experiment, one.task) == place and one not in first]
-                # Tables and figures have the same order, but there may be fewer figures.
-                for i, table in enumerate(experiment.tables(found)):
-                    _add_figures(part, here[i : i + 1])
-                    _add_table(part, table)
-            if experiment.summary:
-                _add_table(section.part("All tasks"), experiment.summary(tasks))
+    for experiment, tasks in _found(results):
+        section = page.part(experiment.title).text(experiment.about)
+        for found in tasks:
+            part = section.part(f"{found.task['title']} ({found.name})")
+            place = (experiment.name, found.name)
+            here = [one for one in figures if (one.experiment, one.task) == place and one not in first]
+            # Tables and figures have the same order, but there may be fewer figures.
+            for i, table in enumerate(experiment.tables(found)):
+                _add_figures(part, here[i : i + 1])
+                _add_table(part, table)
+        if experiment.summary:
+            _add_table(section.part("All tasks"), experiment.summary(tasks))
     _add_data(page.part("Data"), results)
     _add_provenance(page.part("How it was made"), results)
     return page
@@ -236,20 +227,18 @@ def _lead(results: Result, findings: Sequence[Finding]) -> list[str]:
         "proposed in a paper of 2021, learns such scores from one row at a time."
     )
     again = f"Here the experiments of that paper are repeated. Data: {'; '.join(titles) or 'none'}."
-    accuracy = next((found for found in results_of(results, _chosen("accuracy")[0]) if found.cells), None)
-    if accuracy is not None:
-        share = "The figure shows the share of test rows that each method classifies correctly"
-        where = f" ({accuracy.task['title']})" if len(titles) > 1 else ""
-        again += f" {share}{where}."
-    sentences = [about, again]
+    shown = next((found.task for _, tasks in _found(results, "accuracy") for found in tasks if found.cells), None)
+    if shown is not None:
+        where = f" ({shown['title']})" if len(titles) > 1 else ""
+        again += f" The figure shows the share of test rows that each method classifies correctly{where}."
+    if not findings:
+        return [about, again]
     count = Counter(finding.verdict for finding in findings)
-    if findings:
-        parts = [f"{count[verdict]} {words[2]}" for verdict, words in _VERDICTS.items() if count[verdict]]
-        sentences.append(
-            f"Of {len(findings)} checks of the paper's claims, each on each data set that it can be checked on, "
-            f"{', '.join(parts)}."
-        )
-    return sentences
+    parts = [f"{n} {_VERDICTS[verdict][2 if n == 1 else 3]}" for verdict in _VERDICTS if (n := count[verdict])]
+    checks = (
+        f"Of {counted(len(findings), 'check')} of the paper's claims, each on each data set that it can be checked on"
+    )
+    return [about, again, f"{checks}, {', '.join(parts)}."]
 
 
 def _compared(results: Result) -> str:

@@ -20,8 +20,8 @@ from .._core.memory import available_bytes, format_bytes
 from .._core.progress import track
 from .._core.threads import single_threaded_blas
 from .classifiers import linear_svm, standardised
-from .experiment import Experiment
 from .methods import METHODS, Projection
+from .paper import Experiment
 from .protocol import is_large
 from .settings import Settings
 from .task import Task
@@ -46,10 +46,9 @@ class Part:
 
     experiment: Experiment
     task: Task
-    methods: tuple[str, ...]
     # The number of splits to run, from the first.
     n_splits: int
-    # Estimates for one cell of each method.
+    # Estimates for one cell of each method: seconds of those to run, and bytes of all.
     seconds: dict[str, float]
     memory: dict[str, int]
     # Methods not run, with the reason; and the reason for fewer splits than requested.
@@ -57,9 +56,14 @@ class Part:
     note: str = ""
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods to run."""
+        return tuple(self.seconds)
+
+    @property
     def total_seconds(self) -> float:
         """Estimated total time on one core."""
-        return self.n_splits * sum(self.seconds[method] for method in self.methods)
+        return self.n_splits * sum(self.seconds.values())
 
     @property
     def largest_memory(self) -> int:
@@ -78,9 +82,9 @@ class CostModel:
         self.row_and_solve = cache(self._row_and_solve)
         self._svm_per_number = cache(self._measured_svm)
 
-    def fit(self, method: str, n: int | None = None) -> float:
-        """Return seconds to train on n rows, by default on the training rows."""
-        row, solve = self.row_and_solve(method)
+    def fit(self, method: str, n: int | None = None, *, c: int | None = None) -> float:
+        """Return seconds to train c components, by default the most, on n rows, by default on the training rows."""
+        row, solve = self.row_and_solve(method) if c is None else self.row_and_solve(method, c)
         return (self.n if n is None else n) * row + solve
 
     def choose(self, method: str) -> float:
@@ -90,10 +94,10 @@ class CostModel:
         fits = others + (1 if METHODS[method].nested else most)
         return fits * self.fit(method, n) + (others + most) * self.classify(method, quick=True, n=n)
 
-    def classify(self, method: str, *, quick: bool = False, n: float | None = None) -> float:
-        """Return seconds for one classifier of scores, with half the components, the average number."""
+    def classify(self, method: str, *, quick: bool = False, n: float | None = None, c: float | None = None) -> float:
+        """Return seconds for one classifier of the scores of c components, by default half of the most, the average."""
         n, k = self.n if n is None else n, self.task.n_classes
-        d = METHODS[method].n_models(k) * max(1.0, self._max_components(method) / 2)
+        d = METHODS[method].n_models(k) * (max(1.0, self._max_components(method) / 2) if c is None else c)
         if k == 2:
             return 0.005 + _SVM_PER_NUMBER * n * d / self.speed
         if quick:
@@ -132,9 +136,10 @@ class CostModel:
     def _max_components(self, method: str) -> int:
         return METHODS[method].max_components(self.task.n_classes, self.task.n_features, self.settings.components)
 
-    def _row_and_solve(self, method: str) -> tuple[float, float]:
+    def _row_and_solve(self, method: str, c: int | None = None) -> tuple[float, float]:
         """Return the measured seconds per row, and for solving."""
-        few, many = (self._seconds_to_fit(method, n_rows) for n_rows in _ROWS_TO_TIME)
+        c = self._max_components(method) if c is None else c
+        few, many = (self._seconds_to_fit(method, c, n_rows) for n_rows in _ROWS_TO_TIME)
         more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
         # If most of the time does not depend on the rows, the difference is mostly noise.
         row = max((many - few) / more, 0.1 * many / _ROWS_TO_TIME[1])
@@ -156,14 +161,14 @@ class CostModel:
                 linear_svm(self.settings, m).fit(X, target)
         return (clock() - start) / (X.size * len(targets))
 
-    def _seconds_to_fit(self, method: str, n_rows: int) -> float:
+    def _seconds_to_fit(self, method: str, c: int, n_rows: int) -> float:
         train = self.task.splits[0][0]
         rows = np.resize(train, n_rows)
         X, y, classes = self.task.X[rows], self.task.y[rows], np.unique(self.task.y[train])
         times = []
         # The first fit may compile functions.
         for _ in range(2):
-            projection = Projection(METHODS[method], self._max_components(method), classes, self.seed, self.settings)
+            projection = Projection(METHODS[method], c, classes, self.seed, self.settings)
             start = clock()
             # For example, overflow, which the cell will report.
             with suppress(ValueError):
@@ -203,29 +208,27 @@ def _part(
     costs: CostModel,
     room: int | None,
 ) -> Part:
-    wanted = tuple(method for method in experiment.methods if methods is None or method in methods)
+    wanted = [method for method in experiment.methods if methods is None or method in methods]
     skipped = {method: why for method in wanted if (why := experiment.why_not(method, task))}
-    wanted = tuple(method for method in wanted if method not in skipped)
-    memory = {method: (experiment.memory or CostModel.memory)(costs, method) for method in wanted}
-    for method in wanted:
-        if room is not None and memory[method] > room:
+    memory = {
+        method: (experiment.memory or CostModel.memory)(costs, method) for method in wanted if method not in skipped
+    }
+    for method, needed in memory.items():
+        if room is not None and needed > room:
             skipped[method] = (
-                f"not run, because it needs about {format_bytes(memory[method])} of memory, and there are "
+                f"not run, because it needs about {format_bytes(needed)} of memory, and there are "
                 f"{format_bytes(room)} for each cell of those at a time"
             )
-    wanted = tuple(method for method in wanted if method not in skipped)
+    seconds = {method: experiment.seconds(costs, method) for method in memory if method not in skipped}
     n_splits = 1 if experiment.one_split else min(folds or len(task.splits), len(task.splits))
-    seconds = {method: experiment.seconds(costs, method) for method in wanted}
-    return Part(experiment, task, wanted, n_splits, seconds, memory, skipped)
+    return Part(experiment, task, n_splits, seconds, memory, skipped)
 
 
 def planned_seconds(parts: Iterable[Part], jobs: int) -> float:
     """Estimate the time of all parts on ``jobs`` cores; dependent cells share one core."""
-    seconds, overheads = 0.0, {}
-    for part in parts:
-        seconds += part.total_seconds / (1 if part.experiment.run else jobs)
-        if part.methods:
-            overheads[part.experiment.name] = part.experiment.overhead
+    parts = list(parts)
+    seconds = sum(part.total_seconds / (1 if part.experiment.run else jobs) for part in parts)
+    overheads = {part.experiment.name: part.experiment.overhead for part in parts if part.seconds}
     return seconds + sum(overheads.values())
 
 
@@ -244,27 +247,18 @@ def within_budget(parts: Sequence[Part], minutes: float, jobs: int) -> list[Part
         ]
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             return fewer
-    slowest = sorted(
-        ((seconds, i, method) for i, part in enumerate(fewer) for method, seconds in part.seconds.items()), reverse=True
-    )
-    for seconds, i, method in slowest:
+    each = [(seconds, i, method) for i, part in enumerate(fewer) for method, seconds in part.seconds.items()]
+    for seconds, i, method in sorted(each, reverse=True):
         why = f"not run, because it would take about {format_duration(seconds)}, and there are {minutes:g} min for all"
-        left = tuple(other for other in fewer[i].methods if other != method)
-        fewer[i] = replace(fewer[i], methods=left, skipped={**fewer[i].skipped, method: why})
+        left = {other: value for other, value in fewer[i].seconds.items() if other != method}
+        fewer[i] = replace(fewer[i], seconds=left, skipped={**fewer[i].skipped, method: why})
         if planned_seconds(fewer, jobs) <= 60 * minutes:
             break
     return fewer
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time with its unit.
-
-    Examples
-    --------
-    >>> from plstream.experiments.plan import format_duration
-    >>> [format_duration(seconds) for seconds in (0.4, 75, 600, 9000)]
-    ['1 s', '75 s', '10 min', '2.5 h']
-    """
+    """Return a time with its unit."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

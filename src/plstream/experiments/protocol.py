@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from .._core.types import Array, FloatArray
 from ..data import open_source
 from ..online.state import ComponentOverflowError
 from .classifiers import accuracy, accuracy_in_blocks, classifier_kind
-from .methods import METHODS, Projection, RowsInBlocks, in_blocks, rows_per_block
+from .methods import METHODS, Projection
 from .scratch import IN_MEMORY, Scratch, blocks_of
 from .settings import Settings
 from .task import Rows, Task
@@ -34,10 +34,6 @@ def is_large(task: Task, settings: Settings) -> bool:
     return 8 * len(task.X) * models * settings.components > _LARGE
 
 
-class NotPossibleError(ValueError):
-    """A method cannot be run on a task; this is itself a result of the experiment."""
-
-
 @dataclass(frozen=True)
 class Trial:
     """One method on one split: the input of a cell."""
@@ -47,7 +43,7 @@ class Trial:
     split: int
     settings: Settings
     seed: int
-    scratch: Scratch = field(default_factory=Scratch)
+    scratch: Scratch
 
     @property
     def is_large(self) -> bool:
@@ -101,16 +97,16 @@ class Trial:
             return
         name = f"fit-{projection.n_components}-{self.name_of(rows)}"
         found = scratch.load_model(name)
+        projection.model = projection.model if found is None else found
         if method.incremental or method.passes:
-            projection.model = projection.model if found is None else found
-            start = 0 if found is None else found.n_samples_seen_
-            for block in _passes(rows, task, getattr(self.settings, method.passes) if method.passes else 1, start):
-                projection.learn_more(task.X[block], task.y[block])
-                if scratch.is_due:
-                    scratch.save_model(name, projection.model)
-        elif found is not None:
-            projection.model = found
-        else:
+            # Rows of all passes together.
+            n_seen = 0 if found is None else found.n_samples_seen_
+            for number in range(n_seen // len(rows), getattr(self.settings, method.passes) if method.passes else 1):
+                for block in task.blocks(rows[max(0, n_seen - number * len(rows)) :]):
+                    projection.learn_more(task.X[block], task.y[block])
+                    if scratch.is_due:
+                        scratch.save_model(name, projection.model)
+        elif found is None:
             projection.model.fit(open_source(RowsInBlocks(task, rows)))
         if self.is_large:
             scratch.save_model(name, projection.model)
@@ -126,7 +122,7 @@ class Trial:
         The function gets the positions of a block among the rows. The name distinguishes the files of a cell.
         """
         one = function(slice(0, 1))
-        step = rows_per_block(self.task)
+        step = self.task.rows_per_block
         if self.is_large:
             step = max(1, min(step, _BLOCK_BYTES // one.nbytes))
 
@@ -156,28 +152,29 @@ class Trial:
         kind = classifier_kind(len(np.unique(y[rows])), settings, quick=quick)
         if not self.is_large:
             return accuracy(S, y[rows], S_test, y[test_rows], settings=settings, seed=seed, kind=kind)
-        train, test = (S, y[rows]), (S_test, y[test_rows])
-        return accuracy_in_blocks(train, test, settings=settings, seed=seed, scratch=self.scratch, kind=kind)
+        return accuracy_in_blocks(
+            S, y[rows], S_test, y[test_rows], settings=settings, seed=seed, scratch=self.scratch, kind=kind
+        )
 
 
-def _passes(rows: Rows, task: Task, n_passes: int, start: int) -> Iterator[Rows]:
-    """Yield blocks of rows for several passes, skipping the first ``start`` rows of all passes together."""
-    for number in range(start // len(rows), n_passes):
-        yield from in_blocks(rows[start - number * len(rows) if number == start // len(rows) else 0 :], task)
+class RowsInBlocks:
+    """Rows of a task with their labels, in blocks, for methods that read them several times.
+
+    They are in file order, which is faster to read than the order of the stream.
+    """
+
+    def __init__(self, task: Task, rows: Rows) -> None:
+        self._task, self._rows = task, np.sort(rows)
+
+    def __iter__(self) -> Iterator[tuple[Array, Array]]:
+        for block in self._task.blocks(self._rows):
+            yield self._task.X[block], self._task.y[block]
 
 
 def hold_out(y: Any, rows: Rows, share: float, seed: int, split: int) -> tuple[Rows, Rows]:
     """Split rows into remaining and held-out rows, a share of every class, both in order.
 
     The result depends on the seed and the split, and is the same for all methods. A class with a single row keeps it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.protocol import hold_out
-    >>> left, held = hold_out(np.repeat([0, 1], 10), np.arange(20), 0.1, seed=0, split=0)
-    >>> len(left), held // 10
-    (18, array([0, 1]))
     """
     random = np.random.default_rng([seed, split])
     labels, is_held = y[rows], np.zeros(len(rows), dtype=bool)
@@ -216,7 +213,7 @@ def choose(trial: Trial, least: int = 1) -> Choice:
                 validation = accuracies(one, left, held, least)
                 known = [value for value in validation if value is not None]
                 if not known:
-                    raise NotPossibleError(f"it has fewer than {least} components")
+                    raise ValueError(f"it has fewer than {least} components")
                 best = max(known)
                 choice = Choice(one, validation.index(best) + 1, validation, tuned)
             else:

@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +28,12 @@ import plstream
 from .._core.urls import local_path, redacted
 from ..files.container import require_known_format
 from ..files.files import replacing
-from .inference import Difference, paired_difference
+from .inference import Difference, Values, paired_difference
 from .settings import Settings
 from .task import Task
 
 if TYPE_CHECKING:
-    from .experiment import Experiment
+    from .paper import Experiment
 
 Cell = dict[str, Any]
 
@@ -153,15 +152,10 @@ class TaskResults:
         cells: list[Cell] = self.found["cells"]
         return cells
 
-    @property
-    def overlap(self) -> float:
-        """Ratio of test rows to training rows in each of several folds."""
-        n_splits = self.task.get("n_splits", 1)
-        return 1 / (n_splits - 1) if n_splits > 1 else 0.0
-
-    def difference(self, mine: Mapping[int, float], others: Mapping[int, float]) -> Difference:
+    def difference(self, mine: Values, others: Values) -> Difference:
         """Return the difference of values by split, corrected for training rows shared by splits."""
-        return paired_difference(mine, others, self.overlap)
+        n_splits = self.task.get("n_splits", 1)
+        return paired_difference(mine, others, overlap=1 / (n_splits - 1) if n_splits > 1 else 0.0)
 
     def by_method(self) -> dict[str, list[Cell]]:
         """Return the cells by method."""
@@ -173,14 +167,6 @@ class TaskResults:
     def values(self, key: str = "accuracy", *, by: str = "split", scale: float = 1.0) -> dict[str, dict[int, float]]:
         """Return the values of a key of the cells, by method and split (or run), times a scale."""
         return {method: {cell[by]: scale * cell[key] for cell in cells} for method, cells in self.by_method().items()}
-
-
-def results_of(results: dict[str, Any], experiment: Experiment) -> Iterator[TaskResults]:
-    """Yield the results of an experiment on each of its tasks."""
-    for name, task in results["tasks"].items():
-        if experiment.name in task["experiments"]:
-            found = task["experiments"][experiment.name]
-            yield TaskResults(experiment, name, task, found, results.get("settings", {}))
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

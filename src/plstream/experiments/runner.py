@@ -22,7 +22,6 @@ from .plan import Part
 from .protocol import Trial
 from .results import Cell, Results
 from .scratch import Scratch
-from .task import Task
 
 # Folder of the intermediate results of cells, next to the results.
 UNFINISHED = "unfinished"
@@ -37,19 +36,6 @@ class Outcome(NamedTuple):
     split: int
     cells: list[Cell]
     why: str = ""
-
-
-class Deadline:
-    """The time after which no more cells are started: in some minutes, or never if None."""
-
-    def __init__(self, minutes: float | None) -> None:
-        self._end = np.inf if minutes is None else time.monotonic() + 60 * minutes
-        self.reason = f"because the {minutes:g} min for all were over" if minutes is not None else ""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() > self._end
 
 
 def run(
@@ -67,17 +53,22 @@ def run(
     passed to ``on_finished``. Intermediate results of long cells are in a folder next to the results, from which the
     next run resumes.
     """
-    deadline = Deadline(budget)
+    end = np.inf if budget is None else time.monotonic() + 60 * budget
+
+    def stop() -> str:
+        """Return why no more cells are started, if the time is up."""
+        return f"because the {budget:g} min for all were over" if time.monotonic() > end else ""
+
     try:
         for part in parts:
             _begin(part, results)
         for name, experiment in {part.experiment.name: part.experiment for part in parts}.items():
             mine = [part for part in parts if part.experiment.name == name]
             if experiment.run:
-                experiment.run(mine, results, deadline)
+                experiment.run(mine, results, stop)
             else:
                 for part in mine:
-                    _run_part(part, results, jobs, deadline, f"{1 + parts.index(part)} of {len(parts)}: ")
+                    _run_part(part, results, jobs, stop, f"{1 + parts.index(part)} of {len(parts)}: ")
             results.save()
             on_finished(name)
     finally:
@@ -92,7 +83,7 @@ def compute(experiment: str, trial: Trial) -> Outcome:
     assert function is not None
     start = time.perf_counter()
     with listening(None), single_threaded_blas(), warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Cells record missing components themselves.
+        # Cells record missing components themselves. Classifiers warn about the last epoch, and scores that are zero.
         warnings.simplefilter("ignore")
         try:
             cells = function(trial)
@@ -123,17 +114,21 @@ def _begin(part: Part, results: Results) -> None:
     place["settings"] = {name: value for name, value in about.items() if value}
 
 
-def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline, number: str) -> None:
+def _run_part(part: Part, results: Results, jobs: int, stop: Callable[[], str], number: str) -> None:
     name, task = part.experiment.name, part.task
     place, done = results.experiment(task.name, name), results.done(task.name, name)
     # Split by split, so that an interrupted run has comparable methods.
     units = [(method, split) for split in range(part.n_splits) for method in part.methods]
+    folder, settings, seed = results.path.parent / UNFINISHED, results.settings, results.seed
+    # The folder of a cell is specific to its task and settings.
+    about = [results.data["tasks"][task.name]["fingerprint"], settings, seed]
+    digest = hashlib.sha256(repr(about).encode()).hexdigest()[:12]
     left = [
-        Trial(task, *unit, results.settings, results.seed, Scratch(_unfinished(results, task, name, *unit)))
-        for unit in units
-        if unit not in done
+        Trial(task, method, split, settings, seed, Scratch(folder / f"{name}-{method}-{split}-{digest}"))
+        for method, split in units
+        if (method, split) not in done
     ]
-    outcomes = _computed(name, takewhile(lambda _: not deadline.is_over, left), jobs, results.path.parent / UNFINISHED)
+    outcomes = _computed(name, takewhile(lambda _: not stop(), left), jobs, folder)
     for outcome in track(outcomes, f"{number}{name}, {task.name}", len(left), lambda _: 1, "cells"):
         if outcome.why:
             place["skipped"][outcome.method] = outcome.why
@@ -142,14 +137,7 @@ def _run_part(part: Part, results: Results, jobs: int, deadline: Deadline, numbe
     done = results.done(task.name, name)
     for method, split in units:
         if (method, split) not in done and method not in place["skipped"]:
-            place["skipped"][method] = f"split {split} and on not run, {deadline.reason}"
-
-
-def _unfinished(results: Results, task: Task, experiment: str, method: str, split: int) -> Path:
-    """Return the folder of a cell, specific to its task and settings."""
-    about = [results.data["tasks"][task.name]["fingerprint"], results.settings, results.seed]
-    digest = hashlib.sha256(repr(about).encode()).hexdigest()[:12]
-    return results.path.parent / UNFINISHED / f"{experiment}-{method}-{split}-{digest}"
+            place["skipped"][method] = f"split {split} and on not run, {stop()}"
 
 
 def _computed(experiment: str, trials: Iterator[Trial], jobs: int, folder: Path) -> Iterator[Outcome]:

@@ -7,7 +7,6 @@ of the file gives the number of rows done.
 from __future__ import annotations
 
 import mmap
-import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -28,52 +27,39 @@ IN_MEMORY = 1 << 30
 
 
 class Scratch:
-    """The folder of one cell, created on demand; by default a temporary one without checkpoints.
+    """The folder of one cell, created on demand, from which an interrupted cell resumes.
 
-    An interrupted cell resumes from its folder. ``every_seconds`` is the time between two checkpoints.
+    ``every_seconds`` is the time between two checkpoints.
     """
 
-    def __init__(self, folder: Path | None = None, every_seconds: float = 60.0) -> None:
-        self.folder, self._every = folder, every_seconds
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._last = time.monotonic()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_temporary": None}
+    def __init__(self, folder: Path, every_seconds: float = 60.0) -> None:
+        self.folder, self._every, self._last = folder, every_seconds, time.monotonic()
 
     @property
     def is_due(self) -> bool:
         """Whether it is time for a checkpoint."""
-        return self.folder is not None and time.monotonic() - self._last >= self._every
+        return time.monotonic() - self._last >= self._every
 
     def save_model(self, name: str, model: Any) -> None:
         """Write a model of this library; others are ignored."""
-        if self.folder is None:
-            return
         with suppress(TypeError):
-            save(model, self.path(f"{name}.plstream"), overwrite=True)
+            save(model, self._new(f"{name}.plstream"), overwrite=True)
         self._last = time.monotonic()
 
     def load_model(self, name: str) -> Any:
         """Return the model of a checkpoint, or None if it is missing or damaged."""
-        if self.folder is None:
-            return None
         with suppress(OSError, ModelFileError):
             return load(self.folder / f"{name}.plstream")
         return None
 
     def save_arrays(self, name: str, **arrays: Any) -> None:
         """Write arrays and numbers."""
-        if self.folder is None:
-            return
-        with replacing(self.path(f"{name}.npz")) as file:
+        with replacing(self._new(f"{name}.npz")) as file:
             np.savez(file, **arrays)
         self._last = time.monotonic()
 
     def load_arrays(self, name: str) -> dict[str, Array] | None:
         """Return the arrays of a checkpoint, or None if it is missing or damaged."""
-        if self.folder is None:
-            return None
         with (
             suppress(OSError, ValueError, zipfile.BadZipFile),
             (self.folder / f"{name}.npz").open("rb") as file,
@@ -84,7 +70,7 @@ class Scratch:
 
     def stored(self, name: str, shape: tuple[int, ...], rows_from: Callable[[int], Iterator[Array]]) -> Array:
         """Return a memory map of float32 rows, after appending missing blocks from ``rows_from``."""
-        path, row_bytes = self.path(f"{name}.scores"), 4 * int(np.prod(shape[1:]))
+        path, row_bytes = self._new(f"{name}.scores"), 4 * int(np.prod(shape[1:]))
         n_done = path.stat().st_size // row_bytes if path.exists() else 0
         if n_done < shape[0]:
             with path.open("ab") as file:
@@ -93,40 +79,20 @@ class Scratch:
                     file.write(np.ascontiguousarray(block, np.float32).data)
         return np.memmap(path, np.float32, "r", shape=shape)
 
-    def path(self, name: str) -> Path:
-        """Return the path of a file in the folder; create the folder."""
-        if self.folder is None:
-            self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="plstream-")
-            return Path(self._temporary.name, name)
+    def _new(self, name: str) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / name
 
     def remove(self, pattern: str = "*") -> None:
         """Remove the matching files, and the folder if it is empty."""
-        folder = self.folder if self._temporary is None else Path(self._temporary.name)
-        if folder is None or not folder.exists():
-            return
-        for path in folder.glob(pattern):
+        for path in self.folder.glob(pattern):
             path.unlink(missing_ok=True)
-        if any(folder.iterdir()):
-            return
-        if self._temporary is None:
-            folder.rmdir()
-        else:
-            self._temporary.cleanup()
-            self._temporary = None
+        with suppress(OSError):
+            self.folder.rmdir()
 
 
 def blocks_of(S: Array, n_classes: int, start: int = 0) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of rows and their scores as float64 matrices, with room for one number per class as well.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.scratch import blocks_of
-    >>> [(rows.stop, block.shape) for rows, block in blocks_of(np.zeros((5, 2, 3)), n_classes=4)]
-    [(5, (5, 6))]
-    """
+    """Yield slices of rows and their scores as float64 matrices, with room for one number per class as well."""
     width = int(np.prod(S.shape[1:]))
     step = max(1, _BLOCK_BYTES // (8 * max(width, n_classes)))
     for first in range(start, len(S), step):

@@ -14,23 +14,11 @@ from .methods import METHODS, TITLES
 from .results import Cell, TaskResults
 
 NOTHING = "-"
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "%": r"\%",
-    "_": r"\_",
-    "&": r"\&",
-    "#": r"\#",
-    "^": r"\^{}",
-    "±": r"$\pm$",
-    "µ": r"$\mu$",
-    "|": r"$|$",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "<": "$<$",
-    ">": "$>$",
-}
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "%_&#${}"}
+    | {character: f"${character}$" for character in "|<>"}
+    | {"\\": r"\textbackslash{}", "^": r"\^{}", "~": r"\textasciitilde{}", "±": r"$\pm$", "µ": r"$\mu$"}
+)
 
 
 @dataclass
@@ -64,12 +52,12 @@ class Table:
 
     def as_latex(self) -> str:
         """Return a table in LaTeX."""
-        rows = [" & ".join(map(_for_latex, row)) + r" \\" for row in (self.header, *self.rows)]
+        rows = [" & ".join(entry.translate(_LATEX) for entry in row) + r" \\" for row in (self.header, *self.rows)]
         return "\n".join(
             [
                 r"\begin{table}",
                 r"\centering",
-                rf"\caption{{{_for_latex(' '.join([self.title + '.', *self.notes]))}}}",
+                rf"\caption{{{' '.join([self.title + '.', *self.notes]).translate(_LATEX)}}}",
                 rf"\begin{{tabular}}{{l{'r' * (len(self.header) - 1)}}}",
                 r"\hline",
                 rows[0],
@@ -124,14 +112,7 @@ def table_of(
 
 
 def format_p(p: float) -> str:
-    """Format a p-value with three digits.
-
-    Examples
-    --------
-    >>> from plstream.experiments.tables import format_p
-    >>> format_p(0.0001), format_p(0.25), format_p(float("nan"))
-    ('< 0.001', '0.250', '-')
-    """
+    """Format a p-value with three digits."""
     return NOTHING if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -178,7 +159,3 @@ def format_range(numbers: Collection[int]) -> str:
     """Format the smallest and the largest number."""
     least, most = min(numbers), max(numbers)
     return str(least) if least == most else f"{least} to {most}"
-
-
-def _for_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)

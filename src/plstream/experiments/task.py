@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ KINDS = ("verification", "classification")
 FOLDS = 10
 # Rows in a fingerprint: enough to distinguish data sets, and quickly read from the largest file.
 _FINGERPRINT_ROWS = 64
-# Rows may be larger than memory, and are checked in blocks.
+# Rows may be larger than memory, and are read in blocks.
 _BLOCK_BYTES = 32 << 20
 
 
@@ -97,6 +98,16 @@ class Task:
         """Number of distinct labels."""
         return len(np.unique(self.y))
 
+    @property
+    def rows_per_block(self) -> int:
+        """Number of rows that, with one response per class, take a few megabytes."""
+        return max(1, _BLOCK_BYTES // max(self.n_features * self.X.dtype.itemsize, 8 * self.n_classes))
+
+    def blocks(self, rows: Rows) -> Iterator[Rows]:
+        """Yield row numbers in blocks."""
+        step = self.rows_per_block
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
+
     def fingerprint(self) -> str:
         """Return 32 hexadecimal digits that depend on the labels, the splits and some evenly spaced rows.
 
@@ -123,7 +134,7 @@ class Task:
             )
         if self.kind == "verification" and not np.isin(y, (0, 1)).all():
             raise DataError(f"{self.name}: labels of pairs must be 1 (same) or 0 (different).")
-        step = max(1, _BLOCK_BYTES // (X.shape[1] * X.dtype.itemsize))
+        step = self.rows_per_block
         for start in range(0, len(X), step):
             block = X[start : start + step]
             where = first_not_finite(block)
@@ -148,20 +159,11 @@ class Task:
             raise DataError(f"The training rows of {what} have a single class.")
 
 
-def stratified_folds(y: Array, seed: int, n_folds: int = FOLDS) -> NDArray[np.intp]:
-    """Return a random fold for every row; sizes of folds, and of classes in folds, differ by at most one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.task import stratified_folds
-    >>> fold = stratified_folds(np.repeat([0, 1], 4), seed=0, n_folds=4)
-    >>> [int(np.sum(fold[:4] == k)) for k in range(4)]
-    [1, 1, 1, 1]
-    """
+def stratified_folds(y: Array, seed: int) -> NDArray[np.intp]:
+    """Return a random fold for every row; sizes of folds, and of classes in folds, differ by at most one."""
     by_class = np.lexsort((np.random.default_rng(seed).random(len(y)), y))
     fold = np.empty(len(y), np.intp)
-    fold[by_class] = np.arange(len(y)) % n_folds
+    fold[by_class] = np.arange(len(y)) % FOLDS
     return fold
 
 
@@ -170,15 +172,11 @@ def split_by_fold(fold: Array, seed: int) -> tuple[Split, ...]:
 
     Training rows are in random order, the same in all splits, because files are often sorted by class.
     """
-    shuffled = _shuffled(np.arange(len(fold)), seed)
+    shuffled = np.random.default_rng(seed).permutation(len(fold))
     return tuple((shuffled[fold[shuffled] != number], np.flatnonzero(fold == number)) for number in np.unique(fold))
 
 
 def single_split(test: Any, seed: int) -> tuple[Split, ...]:
     """Return one split with the test rows given by a mask, and training rows in random order."""
     test = np.asarray(test, bool)
-    return ((_shuffled(np.flatnonzero(~test), seed), np.flatnonzero(test)),)
-
-
-def _shuffled(rows: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
-    return np.random.default_rng(seed).permutation(rows)
+    return ((np.random.default_rng(seed).permutation(np.flatnonzero(~test)), np.flatnonzero(test)),)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,40 +37,28 @@ class CheckpointError(ValueError):
     """A checkpoint that a fit cannot resume from, or a folder that is in use."""
 
 
-@stored(
-    {
-        "begun": MODEL,
-        "source": Text(),
-        "beginning": OrNone(Text()),
-        "n_rows": Count(),
-        "n_rows_before": Count(),
-        "classes": Value(),
-        "version": Text(),
-        "model": OrNone(MODEL),
-        "journal": OrNone(Object(Journal)),
-    }
-)
+@stored()
 @dataclass
 class Checkpoint:
     """The progress of a fit."""
 
-    begun: Any
+    begun: Annotated[Any, MODEL]
     """The unfitted model, with the parameters at the start of the fit."""
-    source: str = ""
+    source: Annotated[str, Text()] = ""
     """Fingerprint of the source."""
-    beginning: str | None = None
+    beginning: Annotated[str | None, OrNone(Text())] = None
     """Fingerprint of the first rows of a source that can be read only once."""
-    n_rows: int = 0
+    n_rows: Annotated[int, Count()] = 0
     """Number of rows learnt, if the model learns in one pass."""
-    n_rows_before: int = 0
+    n_rows_before: Annotated[int, Count()] = 0
     """Number of these rows that came from an earlier source, which the current one continues."""
-    classes: Any = None
+    classes: Annotated[Any, Value()] = None
     """All labels that will occur."""
-    version: str = ""
+    version: Annotated[str, Text()] = ""
     """Version of the library."""
-    model: Any = None
+    model: Annotated[Any, OrNone(MODEL)] = None
     """The model after these rows."""
-    journal: Journal | None = None
+    journal: Annotated[Journal | None, OrNone(Object(Journal))] = None
     """Results of the reads so far, if the fit reads the data several times."""
 
     def require_same(self, other: Checkpoint, folder: AnyPath) -> None:
@@ -143,16 +131,10 @@ def _changes(now: Any, before: Any) -> Iterator[str]:
 
 
 class CheckpointFolder:
-    """A folder with the checkpoints of one fit, in use by this process alone.
+    """A folder with the checkpoints of one fit, in use by this process alone, created if it does not exist.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Created if it does not exist.
-    every_rows : int or None
-        Number of rows between checkpoints.
-    every_seconds : float or None
-        Seconds between checkpoints, whichever comes first; more if writing is slow.
+    They are written after ``every_rows`` rows or ``every_seconds`` seconds, whichever comes first; if writing is slow,
+    after more seconds.
     """
 
     def __init__(self, folder: str | os.PathLike[str], every_rows: int | None, every_seconds: float | None) -> None:

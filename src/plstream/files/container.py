@@ -23,8 +23,9 @@ import plstream
 
 from .._core.compiled import aligned_empty
 from .._core.types import Array
-from .document import TYPE_NAMES, TYPES, MismatchError, StoredArray, require_keys
+from .document import TYPE_NAMES, TYPES, StoredArray, require_keys
 from .files import replacing
+from .plain import MismatchError
 
 # A million names of 30 letters. JSON takes up to 25 times its size in memory.
 LONGEST_HEADER = 1 << 25
@@ -42,10 +43,6 @@ class ModelFileError(ValueError):
 
 class LaterFormatError(ModelFileError):
     """A file written by a later version."""
-
-
-class NotAModelError(ValueError):
-    """A file that is something else."""
 
 
 def require_known_format(document: Any, newest: int, where: str) -> None:
@@ -112,14 +109,9 @@ def hash_of(arrays: Iterable[Array]) -> str:
 
 
 class Container:
-    """A model file that is open for reading.
+    """A model file that is open for reading: its document, whose hash has been verified, and ``shapes``.
 
-    Attributes
-    ----------
-    document : dict
-        The JSON document, whose hash has been verified.
-    shapes : dict of str to (str, tuple)
-        Types and shapes of the arrays in the file.
+    These are the types and shapes of its arrays by name.
     """
 
     def __init__(self, file: IO[bytes], newest: int, where: str) -> None:
@@ -128,9 +120,9 @@ class Container:
         n_bytes = file.seek(0, os.SEEK_END) - self._begin
         file.seek(self._begin)
         header = self._read_header(n_bytes)
-        metadata = header.pop("__metadata__", None)
+        metadata = header.pop("__metadata__", None) if isinstance(header, dict) else None
         if not isinstance(metadata, dict) or "plstream" not in metadata:
-            raise NotAModelError
+            raise ModelFileError(f"{where} is not a model file: pass a file written by plstream.save.")
         text = metadata["plstream"]
         if not isinstance(text, str) or metadata.get("sha256") != sha256(text.encode(errors="replace")).hexdigest():
             raise MismatchError("the model description does not match its hash")
@@ -146,7 +138,9 @@ class Container:
         digest = sha256()
         for entry in arrays:
             type_name, shape, offset = self._places[entry.where]
-            contents = _empty(type_name, shape)
+            dtype = TYPES[type_name]
+            # Aligned for the compiled loops.
+            contents: Array = aligned_empty(shape) if dtype == np.float64 else np.empty(shape, dtype)
             self._file.seek(self._begin + self._start + offset)
             for part in _parts(contents):
                 part_bytes = part.view(np.uint8)
@@ -158,19 +152,17 @@ class Container:
         if digest.hexdigest() != expected_hash:
             raise MismatchError("the arrays do not match their hash")
 
-    def _read_header(self, n_bytes: int) -> dict[str, Any]:
+    def _read_header(self, n_bytes: int) -> Any:
+        """Return the header, or None if there is none."""
         first = self._file.read(8)
         length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
-        if not 2 <= length <= min(LONGEST_HEADER, n_bytes - 8):
-            raise NotAModelError
         self._start = 8 + length
+        if not 2 <= length <= min(LONGEST_HEADER, n_bytes - 8):
+            return None
         try:
-            header = _strict_json(self._file.read(length).decode())
+            return _strict_json(self._file.read(length).decode())
         except (UnicodeDecodeError, MismatchError):
-            raise NotAModelError from None
-        if not isinstance(header, dict):
-            raise NotAModelError
-        return header
+            return None
 
 
 def _is_filled(file: Any, part: memoryview) -> bool:
@@ -232,12 +224,6 @@ def _places(header: dict[str, Any], n_bytes: int) -> dict[str, tuple[str, tuple[
 def _are_sizes(numbers: Any, lengths: range) -> bool:
     is_list = isinstance(numbers, list) and len(numbers) in lengths
     return is_list and all(type(number) is int and 0 <= number < 2**48 for number in numbers)
-
-
-def _empty(type_name: str, shape: tuple[int, ...]) -> Array:
-    """Return an empty array, aligned for the compiled loops."""
-    dtype = TYPES[type_name]
-    return aligned_empty(shape) if dtype == np.float64 else np.empty(shape, dtype)
 
 
 def _parts(array: Array) -> Iterator[Array]:

@@ -32,7 +32,7 @@ from .._core.schema import (
     schema_of,
 )
 from .._core.types import Array
-from .plain import UnfitError, from_json, to_json
+from .plain import MismatchError, from_json, to_json
 
 # Types of arrays, by their names in safetensors.
 TYPES: dict[str, np.dtype[Any]] = {
@@ -43,10 +43,6 @@ TYPES: dict[str, np.dtype[Any]] = {
 }
 TYPE_NAMES: dict[np.dtype[Any], str] = {dtype: name for name, dtype in TYPES.items()}
 _OUTPUT = OrNone(Choice("default", "pandas", "polars"))
-
-
-class MismatchError(ValueError):
-    """Invalid content of a document. The message says what is wrong, and where."""
 
 
 @dataclass
@@ -136,7 +132,7 @@ def encode(kind: Kind, value: Any, where: str, arrays: dict[str, Array]) -> Any:
             return _encode_object(kind, value, where, arrays)
     try:
         return to_json(value)
-    except UnfitError as error:
+    except MismatchError as error:
         raise MismatchError(f"{where} {error}") from None
 
 
@@ -203,17 +199,9 @@ def _kinds_of(cls: Any, kind: Object) -> tuple[dict[str, Kind], dict[str, Kind]]
 
 
 class Reading:
-    """A document that is being checked.
+    """A document that is being checked, and the ``arrays`` that it names, in its order.
 
-    Parameters
-    ----------
-    shapes : dict of str to (str, tuple)
-        Types and shapes of the arrays that the file has.
-
-    Attributes
-    ----------
-    arrays : list of StoredArray
-        Arrays that the document names, in its order.
+    ``shapes`` are the types and shapes of the arrays that the file has.
     """
 
     def __init__(self, shapes: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
@@ -239,7 +227,16 @@ class Reading:
                 return self._check_fields(kind.kinds, node, where, sizes)
             case Object():
                 return self._check_object(kind, node, where, sizes)
-        return _check_value(kind, node, where, sizes)
+        assert isinstance(kind, Value)
+        try:
+            value = from_json(node)
+        except MismatchError as error:
+            raise MismatchError(f"{where} {error}") from None
+        if not kind.accepts(value):
+            raise MismatchError(f"{where} is not {kind.description}")
+        if kind.size is not None:
+            sizes.require(kind.size, kind.size_of(value), where)
+        return kind.restored(value)
 
     def require_no_more_arrays(self) -> None:
         """Raise MismatchError if the file has arrays that the document does not name."""
@@ -324,19 +321,6 @@ class _Sizes:
             terms = [int(t) if t.isdecimal() else self.known.get(t, -1) for t in expression.split(operator)]
             if min(terms) < 0 or size != combine(terms):
                 raise MismatchError(f"{where} has a size of {size}, which contradicts other parts of the model")
-
-
-def _check_value(kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
-    assert isinstance(kind, Value)
-    try:
-        value = from_json(node)
-    except UnfitError as error:
-        raise MismatchError(f"{where} {error}") from None
-    if not kind.accepts(value):
-        raise MismatchError(f"{where} is not {kind.description}")
-    if kind.size is not None:
-        sizes.require(kind.size, kind.size_of(value), where)
-    return kind.restored(value)
 
 
 def _check_requests(cls: Any, requests: Any, where: str) -> dict[str, dict[str, Any]]:

@@ -16,9 +16,10 @@ from .._core.schema import Object, declared
 from .._core.types import Array
 from .._core.urls import shown
 from ..estimators import StreamingPipeline
-from .container import Container, ModelFileError, NotAModelError, hash_of, type_and_shape, write_container
-from .document import MismatchError, Reading, build, encode, require_keys
+from .container import Container, ModelFileError, hash_of, type_and_shape, write_container
+from .document import Reading, build, encode, require_keys
 from .files import PREFIX
+from .plain import MismatchError
 from .steps import MODELS
 
 FORMAT = 1
@@ -187,8 +188,6 @@ def read_object(path: str | os.PathLike[str] | bytes | BinaryIO, key: str, kind:
             container.read(reading.arrays, container.document["tensors"])
             reading.check_rules()
             return build(tree)
-        except NotAModelError:
-            raise ModelFileError(f"{where} is not a model file: pass a file written by plstream.save.") from None
         except MismatchError as error:
             raise ModelFileError(
                 f"{where} is damaged or was not written by plstream: {error}. Save the model again."

@@ -98,25 +98,18 @@ def export_onnx(
     if getattr(model, "missing", "error") != "error":
         raise ValueError("An ONNX graph cannot complete missing values: export the model with missing='error'.")
     check_is_fitted(model)
-    graph = _Graph(onnx, number_type)
-    methods, last = _methods(model, method), model
+    available = [name for name in ("transform", "predict") if hasattr(model, name)]
+    if method is not None and method not in available:
+        raise ValueError(f"method must be one of {', '.join(available)} for {type(model).__name__}, not {method!r}.")
+    graph, last = _Graph(onnx, number_type), model
     if isinstance(model, StreamingPipeline):
         graph.treat(model._before)
         last = model[-1]
-    for name in methods:
+    for name in available if method is None else [method]:
         (_add_transform if name == "transform" else _add_predict)(graph, last)
     content = graph.finished(model)
     with replacing(path, overwrite=overwrite) as file:
         file.write(content)
-
-
-def _methods(model: Any, method: str | None) -> list[str]:
-    available = [name for name in ("transform", "predict") if hasattr(model, name)]
-    if method is None:
-        return available
-    if method not in available:
-        raise ValueError(f"method must be one of {', '.join(available)} for {type(model).__name__}, not {method!r}.")
-    return [method]
 
 
 def _add_transform(graph: _Graph, model: Any) -> None:

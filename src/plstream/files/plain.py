@@ -31,17 +31,17 @@ _ARRAY_TYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f[248]|[US]\d{1,7})", re.ASCII)
 _TWISTER_LENGTH = 624
 
 
-class UnfitError(ValueError):
-    """A value that a model file cannot hold. The message completes "which ..."."""
+class MismatchError(ValueError):
+    """Content that a model file cannot hold. Messages of this module complete the location of a value."""
 
 
 def to_json(value: Any) -> Any:
-    """Return the JSON representation of a value; raise UnfitError if it has none."""
+    """Return the JSON representation of a value; raise MismatchError if it has none."""
     return _array_to_json(value) if isinstance(value, np.ndarray) else _to_json(value, _DEEPEST)
 
 
 def from_json(node: Any) -> Any:
-    """Return the value of a part of a file; raise UnfitError if it is invalid."""
+    """Return the value of a part of a file; raise MismatchError if it is invalid."""
     is_array = isinstance(node, dict) and node.keys() == {"array", "values"}
     return _array_from_json(node) if is_array else _from_json(node, _DEEPEST)
 
@@ -59,7 +59,7 @@ def _to_json(value: Any, levels: int) -> Any:
     if type(value) is float and not math.isfinite(value):
         return {"float": repr(value)}
     if not _is_json(value):
-        raise UnfitError(f"is of type {type(value).__name__}")
+        raise MismatchError(f"is of type {type(value).__name__}")
     return str(value) if isinstance(value, str) else value
 
 
@@ -79,17 +79,17 @@ def _from_json(node: Any, levels: int) -> Any:
     if levels and keys in ({"tuple"}, {"list"}, {"dict"}):
         return _entries_from_json(node, levels - 1)
     if keys not in _READERS:
-        raise UnfitError("is not a value that a model file may hold")
+        raise MismatchError("is not a value that a model file may hold")
     return _READERS[keys](node)
 
 
 def _entries_from_json(node: dict[str, Any], levels: int) -> Any:
     ((kind, entries),) = node.items()
     if not isinstance(entries, list):
-        raise UnfitError(f"is not a {kind}")
+        raise MismatchError(f"is not a {kind}")
     if kind == "dict":
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in entries):
-            raise UnfitError("is not a dict")
+            raise MismatchError("is not a dict")
         return {_from_json(key, 0): _from_json(value, 0) for key, value in entries}
     values = [_from_json(entry, levels) for entry in entries]
     return values if kind == "list" else tuple(values)
@@ -111,81 +111,71 @@ def _array_to_json(array: Array) -> Any:
     if array.ndim == 1 and array.dtype == object and all(isinstance(entry, str) for entry in array):
         return {"array": "object", "values": [str(entry) for entry in array]}
     if array.ndim != 1 or not _ARRAY_TYPE.fullmatch(array.dtype.str):
-        raise UnfitError(f"is an array of type {array.dtype} and {array.ndim} dimensions")
-    if array.dtype.itemsize * array.size > 4 * _LARGEST_ARRAY:
-        raise UnfitError("is an array that is too large")
+        raise MismatchError(f"is an array of type {array.dtype} and {array.ndim} dimensions")
     entries = [entry.decode("latin-1") if isinstance(entry, bytes) else entry for entry in array.tolist()]
-    if array.dtype.kind in "US" and _is_mostly_empty(array.dtype, entries):
-        raise UnfitError("is an array of strings whose declared length is far more than that of its entries")
+    _require_size(array.dtype, entries)
     return {"array": array.dtype.str, "values": [_to_json(entry, 0) for entry in entries]}
 
 
 def _array_from_json(node: dict[str, Any]) -> Array:
     type_name, values = node["array"], node["values"]
     if not isinstance(type_name, str) or not isinstance(values, list):
-        raise UnfitError("is not an array")
+        raise MismatchError("is not an array")
     if type_name == "object":
         if not all(isinstance(entry, str) for entry in values):
-            raise UnfitError("is an array of objects that are not strings")
+            raise MismatchError("is an array of objects that are not strings")
         text: Array = np.array(values, dtype=object)
         return text
-    if not _ARRAY_TYPE.fullmatch(type_name):
-        raise UnfitError("is an array of an unknown type")
-    return _entries(type_name, values)
+    try:
+        dtype = np.dtype(type_name) if _ARRAY_TYPE.fullmatch(type_name) else None
+    except (TypeError, ValueError):
+        dtype = None
+    if dtype is None:
+        raise MismatchError("is an array of an unknown type")
+    entries = [_from_json(value, 0) for value in values]
+    _require_size(dtype, entries)
+    try:
+        if dtype.kind == "S":
+            entries = [entry.encode("latin-1") for entry in entries]
+        # NumPy 1 only warns about integers that do not fit.
+        is_in_range = dtype.kind not in "iu" or all(np.iinfo(dtype).min <= n <= np.iinfo(dtype).max for n in entries)
+        with np.errstate(over="ignore"):
+            array: Array = np.array(entries if is_in_range else [], dtype=dtype)
+        is_same = json.dumps(_array_to_json(array)) == json.dumps(node)
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        is_same = False
+    if not is_same:
+        # Entries of another type, truncated or rounded ones were not written by to_json.
+        raise MismatchError(f"has entries that do not fit type {type_name}")
+    return array
 
 
 def _float_from_json(node: dict[str, Any]) -> float:
     if not isinstance(node["float"], str) or node["float"] not in _NOT_FINITE:
-        raise UnfitError("is not a number")
+        raise MismatchError("is not a number")
     return _NOT_FINITE[node["float"]]
 
 
-def _type_name(name: Any) -> str:
-    if not isinstance(name, str) or name not in _SCALARS:
-        raise UnfitError("is a number of an unknown type")
-    return name
+def _dtype_from_json(node: dict[str, Any]) -> np.dtype[Any]:
+    if not isinstance(node["dtype"], str) or node["dtype"] not in _SCALARS:
+        raise MismatchError("is a number of an unknown type")
+    return np.dtype(node["dtype"])
 
 
-def _entries(type_name: str, values: list[Any]) -> Array:
-    """Return numbers or strings as an array of a known type; raise UnfitError if they have another type."""
-    try:
-        dtype = np.dtype(type_name)
-    except (TypeError, ValueError):
-        raise UnfitError("is an array of an unknown type") from None
-    if dtype.itemsize * len(values) > 4 * _LARGEST_ARRAY:
-        raise UnfitError("is an array that is too large")
-    entries = [_from_json(value, 0) for value in values]
-    if dtype.kind in "US" and _is_mostly_empty(dtype, entries):
-        raise UnfitError("is an array of strings whose declared length is far more than that of its entries")
-    python_type = {"b": bool, "i": int, "u": int, "f": float, "U": str, "S": str}[dtype.kind]
-    if not all(type(entry) is python_type for entry in entries):
-        raise UnfitError(f"has entries that are not of type {type_name}")
-    if dtype.kind in "iu" and not all(np.iinfo(dtype).min <= entry <= np.iinfo(dtype).max for entry in entries):
-        raise UnfitError(f"has entries that do not fit type {type_name}")
-    try:
-        if dtype.kind == "S":
-            entries = [entry.encode("latin-1") for entry in entries]
-        with np.errstate(over="ignore"):
-            array: Array = np.array(entries, dtype=dtype)
-    except ValueError:
-        raise UnfitError(f"has entries that are not of type {type_name}") from None
-    kept = array.tolist()
-    # Truncated or rounded values were not written by to_json.
-    if any(a != b and a == a for a, b in zip(entries, kept, strict=True)):  # noqa: PLR0124
-        raise UnfitError(f"has entries that do not fit type {type_name}")
-    return array
-
-
-def _is_mostly_empty(dtype: np.dtype[Any], entries: list[Any]) -> bool:
-    """Return whether a string array takes far more memory than its strings: a small file must not fill the memory."""
-    text = sum(len(entry) for entry in entries if isinstance(entry, str | bytes))
-    return dtype.itemsize * len(entries) > max(_LEAST_BOUND, _MOST_BYTES_A_LETTER * text)
+def _require_size(dtype: np.dtype[Any], entries: list[Any]) -> None:
+    """Raise MismatchError for an array of far more memory than its entries: a small file must not fill the memory."""
+    n_bytes = dtype.itemsize * len(entries)
+    if n_bytes > 4 * _LARGEST_ARRAY:
+        raise MismatchError("is an array that is too large")
+    text = sum(len(entry) for entry in entries if isinstance(entry, str))
+    if dtype.kind in "US" and n_bytes > max(_LEAST_BOUND, _MOST_BYTES_A_LETTER * text):
+        raise MismatchError("is an array of strings whose declared length is far more than that of its entries")
 
 
 def _random_to_json(random: np.random.RandomState) -> Any:
     state: Any = random.get_state(legacy=False)
     if state["bit_generator"] != "MT19937":
-        raise UnfitError(f"is a RandomState of {state['bit_generator']}, not MT19937")
+        raise MismatchError(f"is a RandomState of {state['bit_generator']}, not MT19937")
     return {
         "random_state": state["state"]["key"].tolist(),
         "position": int(state["state"]["pos"]),
@@ -198,12 +188,12 @@ def _random_from_json(node: dict[str, Any]) -> np.random.RandomState:
     key, position, has_gauss, gauss = (node[name] for name in ("random_state", "position", "has_gauss", "gauss"))
     is_key = isinstance(key, list) and len(key) == _TWISTER_LENGTH
     if not is_key or not all(type(word) is int and 0 <= word < 2**32 for word in key):
-        raise UnfitError("is not the state of a random generator")
+        raise MismatchError("is not the state of a random generator")
     # A larger position would read memory outside the generator.
     if not (type(position) is int and 0 <= position <= _TWISTER_LENGTH):
-        raise UnfitError("is not the state of a random generator")
+        raise MismatchError("is not the state of a random generator")
     if not (type(has_gauss) is int and has_gauss in {0, 1} and type(gauss) is float and math.isfinite(gauss)):
-        raise UnfitError("is not the state of a random generator")
+        raise MismatchError("is not the state of a random generator")
     random = np.random.RandomState(0)
     random.set_state(("MT19937", np.array(key, dtype=np.uint32), position, has_gauss, gauss))
     return random
@@ -211,6 +201,6 @@ def _random_from_json(node: dict[str, Any]) -> np.random.RandomState:
 
 _READERS: dict[frozenset[str], Callable[[dict[str, Any]], Any]] = {
     frozenset({"float"}): _float_from_json,
-    frozenset({"dtype"}): lambda node: np.dtype(_type_name(node["dtype"])),
+    frozenset({"dtype"}): _dtype_from_json,
     frozenset({"random_state", "position", "has_gauss", "gauss"}): _random_from_json,
 }

@@ -40,22 +40,19 @@ from .._core.schema import (
 from ..estimators import StreamingPipeline
 
 
-class _Scalar(Number):
-    """A number that scikit-learn expects as a NumPy scalar."""
-
-    def restored(self, value: Any) -> Any:
-        """Return the scalar."""
-        return np.asarray(value)[()]
+def _as_scalar(value: Any) -> Any:
+    """Return a number as scikit-learn expects it, as a NumPy scalar; arrays are unchanged."""
+    return np.asarray(value)[()]
 
 
-class _RowCounts(_Scalar):
-    """A number of rows, or one per feature, because missing values are not counted."""
+_N_ROWS = Number(0, restored=_as_scalar)
 
-    def accepts(self, value: Any) -> bool:
-        """Return whether a value is of this kind."""
-        if not isinstance(value, np.ndarray):
-            return super().accepts(value)
-        return value.ndim == 1 and value.dtype.kind in "iuf" and bool((value >= 0).all())
+
+def _are_row_counts(value: Any) -> bool:
+    """Return whether it is a number of rows, or one per feature, because missing values are not counted."""
+    if not isinstance(value, np.ndarray):
+        return _N_ROWS.accepts(value)
+    return value.ndim == 1 and value.dtype.kind in "iuf" and bool((value >= 0).all())
 
 
 def _is_for_every_feature(its: Any) -> bool:
@@ -90,7 +87,7 @@ _STEPS = {
         "sklearn.preprocessing",
         {
             **dict.fromkeys(("mean_", "var_", "scale_"), OrNone(_VECTOR)),
-            "n_samples_seen_": _RowCounts(0),
+            "n_samples_seen_": Value(_N_ROWS.description, _are_row_counts, restored=_as_scalar),
         },
         {"rows are counted for all features, or for each": _is_for_every_feature},
     ),
@@ -98,11 +95,11 @@ _STEPS = {
         "sklearn.preprocessing",
         {
             **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _VECTOR),
-            "n_samples_seen_": _Scalar(0),
+            "n_samples_seen_": _N_ROWS,
         },
     ),
     "sklearn.MaxAbsScaler": _Step(
-        "sklearn.preprocessing", {"scale_": _VECTOR, "max_abs_": _VECTOR, "n_samples_seen_": _Scalar(0)}
+        "sklearn.preprocessing", {"scale_": _VECTOR, "max_abs_": _VECTOR, "n_samples_seen_": _N_ROWS}
     ),
     "sklearn.Normalizer": _Step("sklearn.preprocessing"),
     "sklearn.Binarizer": _Step("sklearn.preprocessing"),

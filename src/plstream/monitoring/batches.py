@@ -4,90 +4,74 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
-from .._core.schema import LARGEST_COUNT, Choice, Count, Each, Kind, Number, Object, OrNone, Text, stored
-from .._core.types import Array, Float64Array
+from .._core.metrics import columns_of
+from .._core.schema import LARGEST_COUNT, Choice, Count, Each, Number, Object, OrNone, Text, stored
+from .._core.types import Float64Array
 from .._core.validation import as_numpy, validate_rows
-from ..estimators.solution import Solution
 from ..solvers.completion import FactorModel
+from ..solvers.solution import Solution
 from ..states import Moments
 from .limits import divisor_of, residuals_of
 from .pipelines import feature_names, last_step
 
 WATCHED = ("error", "outside", "shift")
-_MEASURED: dict[str, Kind] = {
-    "error": Number(nan=True),
-    "outside": Number(nan=True),
-    "shift": Number(nan=True),
-    "shifted_feature": Text(LARGEST_COUNT),
-}
 
 
-@stored(_MEASURED)
+@stored()
 class Measured(NamedTuple):
     """Statistics of a batch, given a model."""
 
-    error: float
+    error: Annotated[float, Number(nan=True)]
     """Root mean squared error of predictions, in standard deviations of y; for a classifier the error rate."""
-    outside: float
+    outside: Annotated[float, Number(nan=True)]
     """Mean of Q, the part of the rows that the model does not represent, relative to that of its training rows."""
-    shift: float
+    shift: Annotated[float, Number(nan=True)]
     """Largest difference of a feature's mean from that of the training rows, in standard deviations of the feature."""
-    shifted_feature: str
+    shifted_feature: Annotated[str, Text(LARGEST_COUNT)]
     """The feature with this difference."""
 
 
-@stored(
-    {
-        "n_rows": Count(),
-        "n_seen": Count(),
-        **_MEASURED,
-        "angle": Number(nan=True),
-        "retained_variance": Number(nan=True),
-        "reference": OrNone(Object(Measured)),
-        "alarms": Each(Choice(*WATCHED)),
-        "reasons": Each(Text(LARGEST_COUNT)),
-    }
-)
+@stored()
 class Batch(NamedTuple):
     """The record of a batch, measured before the model learns the batch."""
 
-    n_rows: int
+    n_rows: Annotated[int, Count()]
     """Number of rows in the batch."""
-    n_seen: int
+    n_seen: Annotated[int, Count()]
     """Number of rows before it."""
-    error: float
+    error: Annotated[float, Number(nan=True)]
     """Root mean squared error of predictions, in standard deviations of y; for a classifier the error rate."""
-    outside: float
+    outside: Annotated[float, Number(nan=True)]
     """Mean of Q, the part of the rows that the model does not represent, relative to that of earlier rows."""
-    shift: float
+    shift: Annotated[float, Number(nan=True)]
     """Largest difference of a feature's mean from that of all earlier rows, in standard deviations of the feature."""
-    shifted_feature: str
+    shifted_feature: Annotated[str, Text(LARGEST_COUNT)]
     """The feature with this difference."""
-    angle: float
+    angle: Annotated[float, Number(nan=True)]
     """Largest angle, in degrees, between the subspace of the components and that after ten batches."""
-    retained_variance: float
+    retained_variance: Annotated[float, Number(nan=True)]
     """Share of the variance of X that the state of the model retains."""
-    reference: Measured | None
+    reference: Annotated[Measured | None, OrNone(Object(Measured))]
     """Error, outside, shift and shifted feature measured with the reference, if there is one."""
-    alarms: tuple[str, ...]
+    alarms: Annotated[tuple[str, ...], Each(Choice(*WATCHED))]
     """Which of error, outside and shift have risen."""
-    reasons: tuple[str, ...]
+    reasons: Annotated[tuple[str, ...], Each(Text(LARGEST_COUNT))]
     """A sentence for each alarm: what has risen, by how much and since when."""
 
 
-@stored({"solution": Object(Solution, m="m"), "moments": Object(Moments, m="m", q="v?"), "n_batches": Count()})
+@stored()
 class Snapshot(NamedTuple):
     """A solved model, and the moments of its training samples."""
 
-    solution: Solution
-    moments: Moments
-    n_batches: int
+    solution: Annotated[Solution, Object(Solution, m="m")]
+    moments: Annotated[Moments, Object(Moments, m="m", q="v?")]
+    n_batches: Annotated[int, Count()]
     """Number of batches before."""
 
 
@@ -112,7 +96,7 @@ def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
     else:
         # Not the scales of y in the model, which are ones if it does not scale.
         deviations = _deviations(moments.y_squares, moments)
-        errors = (as_columns(truth) - as_columns(prediction)) / np.where(deviations > 0, deviations, 1.0)
+        errors = (columns_of(truth) - columns_of(prediction)) / np.where(deviations > 0, deviations, 1.0)
         error = float(np.sqrt(np.nanmean(errors**2) if completes else np.mean(errors**2)))
     q = sum(float(np.einsum("ij,ij->", e, e)) for _, e in residuals_of(solution, rows)) / rows.shape[0]
     # A constant column has no standard deviation: if it starts to vary, this counts as outside of the model.
@@ -124,12 +108,6 @@ def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
     shifts = np.abs(means - moments.x_mean) / np.where(deviations > 0, deviations, np.inf)
     at = int(np.argmax(shifts))
     return Measured(error, q / left, float(shifts[at]), str(feature_names(pipeline)[at]))
-
-
-def as_columns(y: Any) -> Float64Array:
-    """Return y with one column per response."""
-    columns: Array = np.asarray(y, dtype=np.float64)
-    return columns.reshape(len(columns), -1)
 
 
 def _deviations(squares: Float64Array, moments: Moments) -> Float64Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import special
@@ -23,45 +23,14 @@ _LARGEST_CORRELATION = 0.95
 
 
 @stored(
-    {
-        "size": Count(WARM_UP),
-        "fixed": Boolean(),
-        "least": Number(0),
-        "usual": Numbers(None, 2),
-        "total": Number(0),
-        "n_rising": Count(),
-        "raised": Boolean(),
-    },
-    {
+    rules={
         "there are no more usual values than its size": lambda its: len(its.usual) <= its.size,
         "values have weights": lambda its: bool((its.usual[:, 1] > 0).all()),
-    },
+    }
 )
 @dataclass
 class Cusum:
     """A cumulative sum (CUSUM) of the excess of values over the usual ones, in standard deviations.
-
-    Parameters
-    ----------
-    size : int
-        Number of values that define what is usual.
-    fixed : bool, default=False
-        Whether these are the first values instead of the last ones. A fixed sum adds no usual values while it is high,
-        and raises no further alarm until it is back at zero.
-    least : float, default=1e-4
-        The minimum variance of a value of weight one, needed if all values are equal. The default is for logarithms,
-        where one percent is little.
-
-    Attributes
-    ----------
-    usual : deque of (float, float)
-        Values and weights.
-    total : float
-        The sum.
-    n_rising : int
-        Number of values since it was last zero.
-    raised : bool
-        Whether the sum is fixed and has not been back at zero since an alarm.
 
     Examples
     --------
@@ -71,13 +40,21 @@ class Cusum:
     [False, True]
     """
 
-    size: int
-    fixed: bool = False
-    least: float = 1e-4
-    usual: deque[tuple[float, float]] = field(default_factory=deque)
-    total: float = 0.0
-    n_rising: int = 0
-    raised: bool = False
+    size: Annotated[int, Count(WARM_UP)]
+    """Number of values that define what is usual."""
+    fixed: Annotated[bool, Boolean()] = False
+    """Whether these are the first values instead of the last ones. A fixed sum adds no usual values while it is high,
+    and raises no further alarm until it is back at zero."""
+    least: Annotated[float, Number(0)] = 1e-4
+    """The minimum variance of a value of weight one, needed if all values are equal. The default is for logarithms,
+    where one percent is little."""
+    usual: Annotated[deque[tuple[float, float]], Numbers(None, 2)] = field(default_factory=deque)
+    """The usual values and their weights."""
+    total: Annotated[float, Number(0)] = 0.0
+    n_rising: Annotated[int, Count()] = 0
+    """Number of values since the sum was last zero."""
+    raised: Annotated[bool, Boolean()] = False
+    """Whether the sum is fixed and has not been back at zero since an alarm."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "usual": np.array(self.usual).reshape(-1, 2)}
@@ -111,7 +88,10 @@ class Cusum:
         # A jump must not count as usual, because it would hide the following values; nor must a slow rise, for a fixed
         # sum. The sum before this value decides, so that high usual values count as much as low ones.
         if z < _UNUSUAL and not (self.fixed and self.total > threshold / 2):
-            self._learn(value, weight)
+            if len(self.usual) < self.size or not self.fixed:
+                self.usual.append((float(value), float(weight)))
+            if len(self.usual) > self.size:
+                self.usual.popleft()
         self.total = max(0.0, self.total + step - _SLACK)
         self.n_rising = (0 if is_jump else self.n_rising) + 1 if self.total else 0
         if self.raised:
@@ -126,13 +106,6 @@ class Cusum:
         """Raise no further alarm until the sum, which is at most the threshold, is back at zero."""
         self.total = min(self.total, threshold)
         self.raised = self.total > 0
-
-    def _learn(self, value: float, weight: float) -> None:
-        if len(self.usual) == self.size:
-            if self.fixed:
-                return
-            self.usual.popleft()
-        self.usual.append((float(value), float(weight)))
 
     def _deviations(self, value: float, weight: float) -> tuple[float, float]:
         """Return the excess of a value over the usual ones, by itself and as a term of the sum."""

@@ -11,6 +11,7 @@ from scipy import linalg
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from .._core.metrics import columns_of
 from .._core.schema import Count, Each, Entries, Number, Numbers, Object, OrMissing, OrNone, Tuple, stored
 from .._core.types import Float64Array
 from .._core.validation import changed_at_once, validate_rows, validate_weight
@@ -18,10 +19,10 @@ from ..data import Source
 from ..estimators import StreamingPipeline
 from ..estimators.base import PLSBase
 from ..estimators.settings import Settings
-from ..estimators.solution import Solution
 from ..rows import Block
+from ..solvers.solution import Solution
 from ..states import Moments
-from .batches import WATCHED, Batch, Measured, Snapshot, as_columns, measured
+from .batches import WATCHED, Batch, Measured, Snapshot, measured
 from .cusum import WARM_UP, Cusum
 from .monitor import MONITORED, is_monitored
 from .pipelines import last_record, last_step
@@ -231,7 +232,7 @@ class DriftTracker:
         last, treated = last_step(self.model, X)
         rows = validate_rows(last, treated, reset=False)
         weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
-        Y = np.empty((rows.shape[0], 0)) if self._of_labels else as_columns(y)
+        Y = np.empty((rows.shape[0], 0)) if self._of_labels else columns_of(y)
         if completes:
             block = Block(rows, Y, weight)
             rows, Y, *_ = last._fitted.factor_model().completed_block(block, from_y=False)
@@ -287,19 +288,16 @@ class DriftTracker:
             ]
         if np.isfinite(last.angle):
             lines.append(f"Its components have turned by {last.angle:.2g} degrees since batch {WARM_UP}.")
-        lines.append(self._about_reference())
+        if self._reference is None:
+            lines.append(f"There is no reference yet: it is set after {self.window} batches without an alarm.")
+        else:
+            since = f"; changed since: {', '.join(self.changed_)}. If the change is permanent, call set_reference"
+            after = f"The reference is the model after {self._reference.n_batches:,} batches"
+            lines.append(f"{after}{since if self.changed_ else ''}.")
         if not self.alarms_:
             lines.append("No significant change was detected.")
         lines += [f"Batch {i} (from row {batch.n_seen:,} on): {', '.join(batch.reasons)}." for i, batch in self.alarms_]
         return "\n".join(lines)
-
-    def _about_reference(self) -> str:
-        if self._reference is None:
-            return f"There is no reference yet: it is set after {self.window} batches without an alarm."
-        text = f"The reference is the model after {self._reference.n_batches:,} batches"
-        if not self.changed_:
-            return f"{text}."
-        return f"{text}; changed since: {', '.join(self.changed_)}. If the change is permanent, call set_reference."
 
     def _record(
         self,

@@ -13,7 +13,7 @@ suffice in practice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -23,21 +23,21 @@ from .._core.schema import Number, stored
 from .._core.tiles import dense_tiles
 from .._core.types import Float64Array, Rows
 from ..estimators.base import PLSBase
-from ..estimators.solution import Solution
+from ..solvers.solution import Solution
 from ..states import Gram, Moments, Sketch
 
 # Columns of a sketch computed at a time.
 _COLUMNS_AT_A_TIME = 1024
 
 
-@stored({"first": Number(), "second": Number(), "third": Number(), "unit": Number(0)})
+@stored()
 class Traces(NamedTuple):
     """The traces of a covariance, its square and its cube, in a unit that avoids overflow."""
 
-    first: float
-    second: float
-    third: float
-    unit: float = 1.0
+    first: Annotated[float, Number()]
+    second: Annotated[float, Number()]
+    third: Annotated[float, Number()]
+    unit: Annotated[float, Number(0)] = 1.0
     """The unit of the first trace; its square is that of the second, and so on."""
 
     def scaled(self, factor: float) -> Traces:
@@ -161,18 +161,11 @@ def score_variances(model: Any) -> tuple[Float64Array, float] | None:
 
 
 def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = True) -> Traces:
-    """Return the traces of E, E^2 and E^3, relative to the trace of S.
+    """Return the traces of E, E^2 and E^3, relative to the trace of S, from the state that the model was solved from.
 
-    Parameters
-    ----------
-    solution : Solution
-        The model.
-    state : Gram or Sketch
-        The state that it was solved from. Of the part discarded by a sketch, only column variances are known: it is
-        treated as independent, except for rows represented only by an exact solution, which have at least the variances
-        of its last component.
-    cube : bool, default=True
-        Whether to compute the third trace, which takes a product of square matrices for a Gram matrix.
+    Of the part discarded by a sketch, only column variances are known: it is treated as independent, except for rows
+    represented only by an exact solution, which have at least the variances of its last component. Without ``cube``,
+    the third trace, which takes a product of square matrices for a Gram matrix, is not computed.
     """
     divisor = divisor_of(state)
     unit = solution.x_total / divisor

@@ -16,13 +16,15 @@ from .._core.tiles import as_dense, require_finite
 from .._core.types import Array, Float64Array, Rows
 from ..estimators.base import PLSBase
 from ..estimators.settings import Settings
-from ..estimators.solution import Solution
 from ..rows import by_blocks, is_collection
 from ..solvers.completion import FactorModel, Gaps, has_gaps
+from ..solvers.solution import Solution
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, last_record, last_step, snapshot
 
+# Features named as the causes of an alarm.
+_N_LARGEST = 3
 MONITORED = declared(estimators, having="vip_")
 
 
@@ -428,6 +430,15 @@ class Monitor:
         # Not scipy's triangular solver, which does not support empty matrices before 1.14.
         whitening = np.linalg.solve(root, np.eye(c)).T
         return Normal(reference.x_mean[:c], whitening, float(n), residuals)
+
+
+def largest_contributions(monitor: Monitor, row: Array, statistic: str) -> list[tuple[int, float]]:
+    """Return the three features that contribute most to T2 or Q of a row, and their shares."""
+    parts = monitor.contributions(row[None], statistic)[0]
+    most = np.argsort(-parts, kind="stable")[:_N_LARGEST]
+    # Contributions to T2 may be negative; the others then sum to more than T2.
+    total = np.abs(parts).sum()
+    return [(int(k), float(parts[k] / total)) for k in most if parts[k] > 0]
 
 
 def _finite(result: Float64Array, rows: Rows) -> Float64Array:

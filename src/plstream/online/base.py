@@ -6,8 +6,10 @@ recursion (``_begin``) and solves the state (``_solve``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, NamedTuple, Self, cast
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
@@ -19,7 +21,22 @@ from .._core.compiled import copied
 from .._core.errors import NonFiniteError, counted
 from .._core.labels import TargetEncoding, as_labels, as_one_target, as_target, holds_labels, require_label_vector
 from .._core.projection import centred_product
-from .._core.schema import FEATURES, Choice, Object, OrMissing, most_components, stored
+from .._core.schema import (
+    FEATURES,
+    LARGEST_COUNT,
+    Choice,
+    Count,
+    Entries,
+    Kind,
+    Number,
+    Object,
+    OrMissing,
+    OrNone,
+    Rule,
+    Value,
+    most_components,
+    stored,
+)
 from .._core.tiles import require_finite
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from .._core.validation import as_one_row, changed_at_once, require_components, validate_rows
@@ -28,22 +45,56 @@ from ..data import Source
 from ..estimators.missing import CompletedBefore
 from ..rows import ArrayRows, Block, SourceRows, by_blocks, opened_data, require_target, validate_source
 from ..solvers.completion import FactorModel
-from .means import NoValueError, ObservedMeans
-from .state import OnlineState, tile_rows
+from .means import ObservedMeans
+from .state import OnlineState, Recursion, tile_rows
 
 # Number of state entries processed in a fraction of a second.
 _WORK_BETWEEN_STEPS = 200_000_000
 # The y of an unsupervised method.
 _NO_TARGET = np.empty((1, 0))
-# Declarations of methods: the parameter ``target``, and the encoding of y.
-TARGET = Choice("auto", "labels", "values")
-ENCODING = Object(TargetEncoding, q="q", k="k")
+
+Method = TypeVar("Method", bound="type[OnlineMethod]")
 
 
-def state_of(*recursions: type, instead: tuple[type, ...] = ()) -> Object:
-    """Declare a state: an ``OnlineState`` with one of the recursions, or one of the classes ``instead``."""
+def stored_method(
+    *states: type, solution: Object, components: str | None = None, rules: Mapping[str, Rule] | None = None
+) -> Callable[[Method], Method]:
+    """Declare an online method for model files: its states, its solution, and the parameters that may not change.
+
+    A state is a recursion, or a class with the methods of :class:`OnlineState`. ``components`` is the symbol in shapes
+    for ``n_components``.
+    """
+    recursions = [state for state in states if issubclass(state, Recursion)]
     given = {"recursion": Object(*recursions, m="m", q="q", c="c", L="L?")}
-    return Object(OnlineState, *instead, given=given, m="m", q="q?", c="c", L="L?", k="k")
+    others = [state for state in states if state not in recursions]
+    state = Object(OnlineState, *others, given=given, m="m", q="q?", c="c", L="L?", k="k")
+
+    def declare(cls: Method) -> Method:
+        constraints = {name: cls._parameter_constraints[name] for name in cls._fixed_parameters()}
+        kinds = {
+            name: _kind_of(legal, components if name == "n_components" else None) for name, legal in constraints.items()
+        }
+        fields: dict[str, Kind] = {"_begun_with": Entries(**kinds), "_state": state, "_solved": OrNone(solution)}
+        if cls._uses_y:
+            fields["_encoding"] = Object(TargetEncoding, q="q", k="k")
+        return stored(fields, rules)(cls)
+
+    return declare
+
+
+def _kind_of(constraints: list[Any], size: str | None) -> Kind:
+    """Return the kind of a parameter with scikit-learn's constraints."""
+    kind: Kind
+    legal = constraints[0]
+    if tuple in constraints:
+        return Value()
+    if isinstance(legal, StrOptions):
+        kind = Choice(*sorted(legal.options))
+    elif legal.type is Integral:
+        kind = Count(legal.left, LARGEST_COUNT if legal.right is None else legal.right, size=size)
+    else:
+        kind = Number(legal.left, math.inf if legal.right is None else legal.right)
+    return OrNone(kind) if None in constraints else kind
 
 
 class CheckedRow(NamedTuple):
@@ -82,7 +133,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     # Means of the values so far, to replace missing ones.
     _observed: ObservedMeans | None = None
     # Parameters that may change during a stream, because the state does not depend on them.
-    _free_parameters: ClassVar[frozenset[str]] = frozenset()
+    _free_parameters: ClassVar[frozenset[str]] = frozenset({"missing"})
     _uses_y: ClassVar[bool] = True
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -94,7 +145,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The rows.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels or values, see ``target``. None if X is a source, which contains them.
+            Labels or values, see ``target``. None if X is a source, which contains them. Ignored by CCIPCA.
 
         Returns
         -------
@@ -116,7 +167,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X : array-like or sparse matrix of shape (n_samples, n_features), or source
             The new rows, one or more.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Their labels or values, see ``target``. None if X is a source, which contains them.
+            Their labels or values, see ``target``. None if X is a source, which contains them. Ignored by CCIPCA.
         classes : array-like of shape (n_classes,), default=None
             All labels of the stream, in the first call. By default, those of the first call, or of the first block of a
             source that can be read only once.
@@ -173,11 +224,8 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _filled(self, rows: Rows) -> tuple[Rows, ObservedMeans]:
         """Return rows with missing values replaced, and the updated means."""
-        try:
-            return (self._observed or ObservedMeans.of(self.n_features_in_)).filled(rows)
-        except NoValueError as error:
-            names = getattr(self, "feature_names_in_", None)
-            raise NoValueError(error.column, None if names is None else str(names[error.column])) from None
+        means = self._observed or ObservedMeans.of(self.n_features_in_)
+        return means.filled(rows, getattr(self, "feature_names_in_", None))
 
     def _require_finite(self, rows: Rows, numbers: Float64Array) -> None:
         """Raise NonFiniteError with the row and the column if a number is not finite."""
@@ -300,6 +348,10 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return self._filling(lambda row: function(centred_product(row, mean, matrix)))(X.row)
         return by_blocks(self, X, self._filling(lambda rows: function(centred_product(rows, mean, matrix))))
 
+    @classmethod
+    def _fixed_parameters(cls) -> list[str]:
+        return [name for name in cls._parameter_constraints if name not in cls._free_parameters]
+
     def _require_same_parameters(self) -> None:
         for name, value in self._begun_with.items():
             if getattr(self, name) != value:
@@ -319,7 +371,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _learn(self, X: Any, y: Any, classes: Any) -> None:
         """Validate the input as a whole, then learn from the rows."""
         if not isinstance(X, np.ndarray):
-            X, y = opened_data(X, y)
+            X, y = opened_data(X, y if self._uses_y else None)
             if isinstance(X, Source):
                 self._learn_source(X, y, classes)
                 return
@@ -389,8 +441,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             state = copied(self._state)
         else:
             require_components(self.n_components or 1, n_features)
-            free = {*self._free_parameters, "missing"}
-            self._begun_with = {name: getattr(self, name) for name in self._parameter_constraints if name not in free}
+            self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
             state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
             self.__dict__.pop("_observed", None)
         for block in blocks:

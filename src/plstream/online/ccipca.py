@@ -5,61 +5,39 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled, compiled_inline
-from .._core.schema import Count, Entries, Numbers, Object, OrNone, Value, solved_numbers, stored
+from .._core.schema import Count, Numbers, Object, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
-from ..estimators.solution import Solved
-from .base import OnlineMethod, state_of
+from ..estimators.attributes import Solved
+from .base import OnlineMethod, stored_method
 from .loops import is_finite, scale_into, square_and_product
-from .state import OnlineState, Recursion, Tile
+from .state import OnlineState, Recursion, Tile, zeros_of
 
 Amnesic = float | tuple[float, float, float]
 
 
-@stored(
-    {
-        "V": Numbers("L?", "m"),
-        "squares": Numbers("L?", least=0),
-        "ages": Numbers("L?", least=0),
-        "row_squares": Numbers(2, least=0),
-        "amnesic": Numbers(4, least=0),
-    }
-)
+@stored()
 @dataclass
 class PrincipalDirections(Recursion):
-    """Vectors with the directions of principal components and their variances as lengths.
+    """Vectors with the directions of principal components and their variances as lengths."""
 
-    Attributes
-    ----------
-    V : ndarray of shape (c, m)
-        The vectors.
-    squares : ndarray of shape (c,)
-        Their sums of squares.
-    ages : ndarray of shape (c,)
-        Number of rows that each has learnt from.
-    row_squares : ndarray of shape (2,)
-        Mean and largest sum of squares of a row, the mean with the weights of the first component.
-    amnesic : ndarray of shape (4,)
-        Extra weight of new rows, relative to a plain average: l, n1, n2, r.
-    """
-
-    V: Float64Array
-    squares: Float64Array
-    ages: Float64Array
-    row_squares: Float64Array
-    amnesic: Float64Array
-
-    @classmethod
-    def of(cls, n_components: int, n_features: int, amnesic: Amnesic) -> PrincipalDirections:
-        """Return the directions before the first row."""
-        V, squares, ages = np.zeros((n_components, n_features)), np.zeros(n_components), np.zeros(n_components)
-        return cls(V, squares, ages, np.zeros(2), _as_schedule(amnesic))
+    V: Annotated[Float64Array, Numbers("L?", "m")]
+    """The vectors."""
+    squares: Annotated[Float64Array, Numbers("L?", least=0)]
+    """Their sums of squares."""
+    ages: Annotated[Float64Array, Numbers("L?", least=0)]
+    """Number of rows that each has learnt from."""
+    row_squares: Annotated[Float64Array, Numbers(2, least=0)]
+    """Mean and largest sum of squares of a row, the mean with the weights of the first component."""
+    amnesic: Annotated[Float64Array, Numbers(4, least=0)]
+    """Extra weight of new rows, relative to a plain average: l, n1, n2, r."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
@@ -77,7 +55,8 @@ class PrincipalDirections(Recursion):
         return directions, variances
 
 
-def _as_schedule(amnesic: Amnesic) -> Float64Array:
+def as_schedule(amnesic: Amnesic) -> Float64Array:
+    """Return ``amnesic`` as in :func:`_amnesia`."""
     if not isinstance(amnesic, tuple):
         return np.array([amnesic, 0.0, 0.0, 0.0])
     is_schedule = len(amnesic) == 3 and all(isinstance(number, Real) for number in amnesic)
@@ -204,29 +183,19 @@ def in_units_of_data(variances: Float64Array, state: OnlineState) -> Float64Arra
         return variances / unit / unit
 
 
-@stored(
-    {
-        "x_mean": Numbers("m"),
-        "components": solved_numbers("L", "m"),
-        "explained_variance": solved_numbers("L", least=0),
-        "explained_variance_ratio": solved_numbers("L", least=0),
-        "n_components": Count(),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class PrincipalComponents:
     """Components in descending order of variance, with the largest entry of each positive."""
 
-    x_mean: Float64Array
-    components: Float64Array
-    explained_variance: Float64Array
-    explained_variance_ratio: Float64Array
-    n_components: int
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    components: Annotated[Float64Array, solved_numbers("L", "m")]
+    explained_variance: Annotated[Float64Array, solved_numbers("L", least=0)]
+    explained_variance_ratio: Annotated[Float64Array, solved_numbers("L", least=0)]
+    n_components: Annotated[int, Count()]
 
-    @property
-    def mean(self) -> Float64Array:
-        """The mean, named as in scikit-learn's PCA."""
-        return self.x_mean
+    # The name in scikit-learn's PCA.
+    mean = property(attrgetter("x_mean"))
 
     @property
     def projection(self) -> Float64Array:
@@ -234,13 +203,7 @@ class PrincipalComponents:
         return self.components.T
 
 
-@stored(
-    {
-        "_begun_with": Entries(n_components=Count(1, size="L"), amnesic=Value()),
-        "_state": state_of(PrincipalDirections),
-        "_solved": OrNone(Object(PrincipalComponents, m="m", L="L")),
-    }
-)
+@stored_method(PrincipalDirections, solution=Object(PrincipalComponents, m="m", L="L"), components="L")
 class CCIPCA(OnlineMethod):
     """Principal component analysis without a covariance matrix, one row at a time.
 
@@ -324,43 +287,9 @@ class CCIPCA(OnlineMethod):
         self.amnesic = amnesic
         self.missing = missing
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from the rows of X in order, discarding earlier training.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        super().fit(X)
-        return self
-
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:
-        """Learn from more rows. A call that fails leaves the model unchanged.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or source
-            The new rows, one or more.
-        y, classes : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        return super().partial_fit(X)
-
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
-        recursion = PrincipalDirections.of(self.n_components, n_features, self.amnesic)
+        amnesic = as_schedule(self.amnesic)
+        recursion = zeros_of(PrincipalDirections, L=self.n_components, m=n_features, amnesic=amnesic)
         return OnlineState.of(recursion, n_features, n_columns)
 
     def _solve(self, state: OnlineState) -> PrincipalComponents:

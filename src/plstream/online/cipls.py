@@ -5,73 +5,52 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
-from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
+from .._core.schema import Number, Numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from .base import ENCODING, TARGET, OnlineMethod, state_of
+from .base import OnlineMethod
+from .cipls_paper import PaperRecursion
 from .loops import difference_from_mean_before, is_finite, square_and_product
-from .prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
-from .released import PaperRecursion
-from .state import OnlineState, Recursion, Tile, for_each_column
+from .prediction import PredictingMethod, StackedModels, rotations, stored_predictor
+from .state import OnlineState, Recursion, Tile, for_each_column, zeros_of
 
 # Entries processed at a time by a pass of several loops.
 _STRIP = 512
 
 
-@stored(
-    {
-        "cross": Numbers("q", "m"),
-        "actions": Numbers("q", "c", "m"),
-        "sums": Numbers("q", 5, "c+1"),
-        "amnesic": Number(0),
-        "x_total": Number(0),
-    }
-)
+@stored()
 @dataclass
 class NormalizedRecursion(Recursion):
-    """The recursion that converges to PLS.
+    """The recursion that converges to PLS, for q columns of y.
 
     It stores X'y, which is exact, and for every component the product of X'X with its rotation r, accumulated row by
     row as the sum of t u. All else follows as in batch PLS. When a row rotates r, the product is rotated with it.
-
-    Attributes
-    ----------
-    cross : ndarray of shape (q, m)
-        X'y, centred.
-    actions : ndarray of shape (q, c, m)
-        X'X r.
-    sums : ndarray of shape (q, 5, c + 1)
-        For each column of y, in a single array because it is faster to copy than five:
-
-        - squares: r'X'X r of each component.
-        - residuals: sums of squares of the rows, and of their residuals after each component.
-        - y_products, t_squares: products of the scores with the residual y, and with themselves: a regression of y
-          that does not depend on the accuracy of the rotations.
-        - y_total: the sum of squares of y.
-    amnesic : float
-        Extra weight of new rows in ``actions``, relative to a plain sum.
-    x_total : float
-        Sum of squares of the rows.
     """
 
-    cross: Float64Array
-    actions: Float64Array
-    sums: Float64Array
-    amnesic: float
-    x_total: float = 0.0
+    cross: Annotated[Float64Array, Numbers("q", "m")]
+    """X'y, centred."""
+    actions: Annotated[Float64Array, Numbers("q", "c", "m")]
+    """X'X r."""
+    sums: Annotated[Float64Array, Numbers("q", 5, "c+1")]
+    """For each column of y, in a single array because it is faster to copy than five:
 
-    @classmethod
-    def of(cls, n_components: int, n_features: int, n_columns: int, amnesic: float) -> NormalizedRecursion:
-        """Return the state before the first row."""
-        cross, actions = np.zeros((n_columns, n_features)), np.zeros((n_columns, n_components, n_features))
-        return cls(cross, actions, np.zeros((n_columns, 5, n_components + 1)), amnesic)
+    - squares: r'X'X r of each component.
+    - residuals: sums of squares of the rows, and of their residuals after each component.
+    - y_products, t_squares: products of the scores with the residual y, and with themselves: a regression of y
+      that does not depend on the accuracy of the rotations.
+    - y_total: the sum of squares of y.
+    """
+    amnesic: Annotated[float, Number(0)]
+    """Extra weight of new rows in ``actions``, relative to a plain sum."""
+    x_total: Annotated[float, Number(0)] = 0.0
+    """Sum of squares of the rows."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
@@ -314,20 +293,7 @@ def _follow(
     return uu
 
 
-@stored(
-    {
-        "_begun_with": Entries(
-            n_components=Count(1, size="c"),
-            variant=Choice("normalized", "paper", "released"),
-            amnesic=Number(0),
-            target=TARGET,
-        ),
-        "_encoding": ENCODING,
-        "_state": state_of(NormalizedRecursion, PaperRecursion),
-        "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
-    },
-    STACKED_IN_PROPORTION,
-)
+@stored_predictor(NormalizedRecursion, PaperRecursion)
 class CIPLS(PredictingMethod):
     """Covariance-free incremental partial least squares: one row at a time, without a covariance matrix.
 
@@ -459,12 +425,13 @@ class CIPLS(PredictingMethod):
         self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
+        sizes = {"q": n_columns, "c": self.n_components, "m": n_features}
         if self.variant == "normalized":
-            normalized = NormalizedRecursion.of(self.n_components, n_features, n_columns, self.amnesic)
+            normalized = zeros_of(NormalizedRecursion, **sizes, amnesic=self.amnesic)
             return OnlineState.of(normalized, n_features, n_columns)
         if self.amnesic:
             raise ValueError(f"amnesic={self.amnesic} requires variant='normalized': with other variants, set it to 0.")
-        recursion = PaperRecursion.of(self.n_components, n_features, n_columns, released=self.variant == "released")
+        recursion = zeros_of(PaperRecursion, **sizes, released=self.variant == "released")
         # Its results depend on the units.
         return OnlineState.of(recursion, n_features, n_columns, fixed_unit=True)
 

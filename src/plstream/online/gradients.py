@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from .._core.compiled import compiled
-from .._core.schema import Count, Kind, Number, Numbers, Rule, stored
+from .._core.schema import Count, Number, Numbers, Rule, stored
 from .._core.types import Array, Float64Array
 from .loops import (
     NOTHING_LEFT,
@@ -39,96 +40,56 @@ _MOST_WORK = 1 << 27
 # A basis is stored as a triangular factor times vectors until a diagonal entry of the factor is above this, or below
 # its inverse, because it amplifies rounding errors.
 _LARGEST_FACTOR = 100.0
-# Shared rules of declarations.
+# A rule of declarations.
 RANK: dict[str, Rule] = {
     "there are no more vectors than features or responses": lambda its: (
         len(its.U) <= min(its.U.shape[1], its.V.shape[1])
     )
 }
-LAST_ROW: dict[str, Kind] = {
-    "previous_x": Numbers("m"),
-    "previous_y": Numbers("q"),
-    "totals": Numbers(3),
-    "eta0": Number(0),
-    "n_steps": Count(1, MOST_STEPS),
-}
+
+
+@dataclass
+class GradientSteps(Recursion):
+    """What :func:`step_size` needs."""
+
+    previous_x: Annotated[Float64Array, Numbers("m")]
+    """The last row of X."""
+    previous_y: Annotated[Float64Array, Numbers("q")]
+    """The last row of y."""
+    totals: Annotated[Float64Array, Numbers(3)]
+    """Sums of squares of x and of y, and of products of rows."""
+    eta0: Annotated[float, Number(0)]
+    """Size of steps."""
+    n_steps: Annotated[int, Count(1, MOST_STEPS)]
+    """Steps per row."""
 
 
 @stored(
-    {
-        "U": Numbers("c", "m"),
-        "U_factor": Numbers("c", "c"),
-        "V": Numbers("c", "q"),
-        "V_factor": Numbers("c", "c"),
-        "begun": Numbers(1, dtypes=("int64",), least=0),
-        "covariance": Numbers("c", "c"),
-        **LAST_ROW,
-    },
     # Compiled loops rely on it as the number of rows.
-    {**RANK, "no more rows are in use than exist": lambda its: its.begun[0] <= len(its.U)},
+    rules={**RANK, "no more rows are in use than exist": lambda its: its.begun[0] <= len(its.U)},
 )
 @dataclass
-class StochasticGradient(Recursion):
-    """Orthonormal bases whose scores have maximal covariances: the rows of U_factor U and V_factor V.
+class StochasticGradient(GradientSteps):
+    """Orthonormal bases whose scores have maximal covariances: the rows of U_factor U and V_factor V."""
 
-    Attributes
-    ----------
-    U, V : ndarrays of shape (c, m) and (c, q)
-        Vectors.
-    U_factor, V_factor : ndarrays of shape (c, c)
-        Lower triangular matrices.
-    begun : ndarray of shape (1,)
-        Number of nonzero rows of U.
-    covariance : ndarray of shape (c, c)
-        Estimated covariances of the scores.
-    previous_x, previous_y : ndarrays of shape (m,) and (q,)
-        The last row.
-    totals : ndarray of shape (3,)
-        Sums of squares of x and of y, and of products of rows.
-    eta0, n_steps : float and int
-        Size of steps, and steps per row.
-    """
-
-    U: Float64Array
-    U_factor: Float64Array
-    V: Float64Array
-    V_factor: Float64Array
-    begun: Array
-    covariance: Float64Array
-    previous_x: Float64Array
-    previous_y: Float64Array
-    totals: Float64Array
-    eta0: float
-    n_steps: int
-
-    @classmethod
-    def of(cls, V: Float64Array, n_features: int, eta0: float, n_steps: int) -> StochasticGradient:
-        """Return the initial bases, given the basis for y."""
-        c, n_columns = V.shape
-        return cls(
-            U=np.zeros((c, n_features)),
-            U_factor=np.eye(c),
-            V=V,
-            V_factor=np.eye(c),
-            begun=np.zeros(1, dtype=np.int64),
-            covariance=np.zeros((c, c)),
-            previous_x=np.zeros(n_features),
-            previous_y=np.zeros(n_columns),
-            totals=np.zeros(3),
-            eta0=eta0,
-            n_steps=n_steps,
-        )
+    U: Annotated[Float64Array, Numbers("c", "m")]
+    U_factor: Annotated[Float64Array, Numbers("c", "c")]
+    """A lower triangular matrix."""
+    V: Annotated[Float64Array, Numbers("c", "q")]
+    V_factor: Annotated[Float64Array, Numbers("c", "c")]
+    """A lower triangular matrix."""
+    begun: Annotated[Array, Numbers(1, dtypes=("int64",), least=0)]
+    """Number of nonzero rows of U."""
+    covariance: Annotated[Float64Array, Numbers("c", "c")]
+    """Estimated covariances of the scores."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
         bases = (self.U, self.U_factor, self.V, self.V_factor, self.begun, self.covariance)
         past = (self.previous_x, self.previous_y, self.totals)
+        options = (self.eta0, self.n_steps)
         work = self.n_steps * 4 * len(self.U) ** 3
-
-        def learn(X: Float64Array, Y: Float64Array, n_before: int) -> int:
-            return stochastic_gradient(X, Y, n_before, *bases, *past, self.eta0, self.n_steps)
-
-        return in_short_calls(tile, work, learn)
+        return in_short_calls(tile, work, lambda X, Y, n: stochastic_gradient(X, Y, n, *bases, *past, *options))
 
     def factors(self, n_rows: int) -> SingularTriplets:
         """Return the rows of U and V and the covariances of their scores, in descending order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from scipy import linalg
@@ -19,48 +20,23 @@ from .state import OnlineState, Recursion, Tile
 _LARGEST_PRODUCT = 1024
 
 
-@stored(
-    {
-        "B": Numbers("q", "m"),
-        "A": Numbers("q", "m"),
-        "C": Numbers("q", "m"),
-        "squares": Numbers("m", least=0),
-        "length": Numbers(1, least=0),
-        "eta": Number(0, 1),
-    }
-)
+@stored()
 @dataclass
 class IndicatorRegression(Recursion):
-    """Regression of q class indicators on the standardized features, by averaged least mean squares.
+    """Regression of q class indicators on the standardized features, by averaged least mean squares."""
 
-    Attributes
-    ----------
-    B : ndarray of shape (q, m)
-        Coefficients after the last step.
-    A : ndarray of shape (q, m)
-        Their averages, with more weight on later ones.
-    C : ndarray of shape (q, m)
-        Sums of products of the centred columns and features.
-    squares : ndarray of shape (m,)
-        Sums of squares of the centred features.
-    length : ndarray of shape (1,)
-        Sum of squares of all standardized rows.
-    eta : float
-        The step.
-    """
-
-    B: Float64Array
-    A: Float64Array
-    C: Float64Array
-    squares: Float64Array
-    length: Float64Array
-    eta: float
-
-    @classmethod
-    def of(cls, n_columns: int, n_features: int, eta: float) -> IndicatorRegression:
-        """Return the regression before the first row."""
-        B, A, C = np.zeros((3, n_columns, n_features))
-        return cls(B, A, C, np.zeros(n_features), np.zeros(1), eta)
+    B: Annotated[Float64Array, Numbers("q", "m")]
+    """Coefficients after the last step."""
+    A: Annotated[Float64Array, Numbers("q", "m")]
+    """Their averages, with more weight on later ones."""
+    C: Annotated[Float64Array, Numbers("q", "m")]
+    """Sums of products of the centred columns and features."""
+    squares: Annotated[Float64Array, Numbers("m", least=0)]
+    """Sums of squares of the centred features."""
+    length: Annotated[Float64Array, Numbers(1, least=0)]
+    """Sum of squares of all standardized rows."""
+    eta: Annotated[float, Number(0, 1)]
+    """The step."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""

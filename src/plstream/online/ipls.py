@@ -5,49 +5,88 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.compiled import compiled_in_order
-from .._core.schema import (
-    Choice,
-    Count,
-    Entries,
-    Number,
-    Numbers,
-    Object,
-    OrNone,
-    Value,
-    is_in_proportion,
-    most_components,
-    solved_numbers,
-    stored,
-)
+from .._core.compiled import compiled, compiled_in_order
+from .._core.schema import Number, Numbers, Object, is_in_proportion, most_components, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
-from ..estimators.solution import Solved
-from .base import ENCODING, TARGET, OnlineMethod, state_of
-from .ccipca import CCIPCA, Amnesic, PrincipalDirections, in_units_of_data
-from .loops import add_multiple, is_finite, outer_weight
-from .released import VANISHED, ReleasedDirections, or_one, released_weights
-from .state import OnlineState, Recursion, Tile
+from ..estimators.attributes import Solved
+from .base import OnlineMethod, stored_method
+from .ccipca import CCIPCA, Amnesic, PrincipalDirections, as_schedule, in_units_of_data
+from .loops import add_multiple, is_finite, outer_weight, scale_into, square_and_product
+from .state import OnlineState, Recursion, Tile, zeros_of
 
 # A covariance below this share of its upper bound is a rounding error.
 _ROUNDING = 1e-14
+# A smaller remainder of an orthogonalized vector, relative to the largest variance, is a rounding error.
+_VANISHED = 1e-13
+# The released code adds it to lengths to avoid division by zero.
+_EPSILON = float(np.finfo(np.float64).eps)
 # Entries processed at a time: those of a few rows stay in L1 cache.
 _STRIP = 512
 
 
+@stored()
+@dataclass
+class ReleasedDirections(Recursion):
+    """The principal components of the released code: each is nearly a multiple of the last row."""
+
+    V: Annotated[Float64Array, Numbers("L?", "m")]
+    """The vectors."""
+    amnesic: Annotated[float, Number(0)]
+
+    def learn(self, tile: Tile) -> int:
+        """Learn from the rows."""
+        if tile.n_before == 0:
+            # The very first row is not centred.
+            tile.U[0] = tile.X[0]
+        return int(ccipca_released(tile.U, self.V, tile.n_before, self.amnesic))
+
+    def sorted(self) -> tuple[Float64Array, Float64Array]:
+        """Return unit directions, one per row, and lengths, in descending order."""
+        lengths = np.linalg.norm(self.V, axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        return self.V[order] / _or_one(lengths[order, None]), lengths[order]
+
+
+@compiled
+def ccipca_released(U: Float64Array, V: Float64Array, n_before: int, amnesic: float) -> int:
+    """Update V as in the released code, where the weights of old and new rows are swapped; U is deflated in place."""
+    for k in range(len(U)):
+        u, n = U[k], n_before + k + 1
+        for i in range(min(n, len(V))):
+            if i + 1 == n:
+                scale_into(V[i], 1.0, u)
+                continue
+            square, product = square_and_product(V[i], u)
+            weight = (n - 1 - amnesic) / n
+            square, product = _mix(V[i], 1 - weight, u, weight * product / (math.sqrt(square) + _EPSILON))
+            if not is_finite(square + product):
+                return i
+            if square > 0:
+                add_multiple(u, -product / square, V[i])
+    return -1
+
+
+@compiled
+def _mix(v: Float64Array, old: float, u: Float64Array, new: float) -> tuple[float, float]:
+    """Set v to old*v + new*u, and return v.v and v.u."""
+    square, product = 0.0, 0.0
+    for j in range(len(v)):
+        vj = old * v[j] + new * u[j]
+        v[j] = vj
+        square += vj * vj
+        product += vj * u[j]
+    return square, product
+
+
 @stored(
-    {
-        "cross": Numbers("q", "m"),
-        "x_square": Number(0),
-        "y_squares": Numbers("q"),
-        "principal": Object(PrincipalDirections, ReleasedDirections, m="m", L="L?"),
-    },
-    {
+    rules={
         "there are not far more principal components than features": lambda its: (
             len(its.principal.V) <= most_components(its.cross.shape[1])
         )
@@ -55,24 +94,18 @@ _STRIP = 512
 )
 @dataclass
 class Covariances(Recursion):
-    """Sums of products of X and y, and principal components of X.
+    """Sums of products of X and y, and principal components of X."""
 
-    Attributes
-    ----------
-    cross : ndarray of shape (q, m)
-        Yc'Xc.
-    x_square : float
-        Sum of squares of Xc.
-    y_squares : ndarray of shape (q,)
-        Sums of squares of the columns of Yc.
-    principal : PrincipalDirections or ReleasedDirections
-        Represents Xc'Xc; empty if there is only one component.
-    """
-
-    cross: Float64Array
-    x_square: float
-    y_squares: Float64Array
-    principal: PrincipalDirections | ReleasedDirections
+    cross: Annotated[Float64Array, Numbers("q", "m")]
+    """Yc'Xc."""
+    x_square: Annotated[float, Number(0)]
+    """Sum of squares of Xc."""
+    y_squares: Annotated[Float64Array, Numbers("q")]
+    """Sums of squares of the columns of Yc."""
+    principal: Annotated[
+        PrincipalDirections | ReleasedDirections, Object(PrincipalDirections, ReleasedDirections, m="m", L="L?")
+    ]
+    """Represents Xc'Xc; empty if there is only one component."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
@@ -161,12 +194,12 @@ def pls_weights(
     """
     W = np.zeros((n_components, *starts.shape))
     shares = variances / (variances.max(initial=0.0) or 1.0)
-    rest = starts / or_one(np.abs(starts).max(axis=1, keepdims=True))
+    rest = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
     for i in range(n_components):
         lengths = np.linalg.norm(rest, axis=1, keepdims=True)
-        if (lengths <= VANISHED).all():
+        if (lengths <= _VANISHED).all():
             break
-        W[i] = np.where(lengths > VANISHED, rest / or_one(lengths), 0.0)
+        W[i] = np.where(lengths > _VANISHED, rest / _or_one(lengths), 0.0)
         # Multiply the last weights: each of X'y, S X'y, ... would be nearly parallel to the one before, and lose its
         # new direction by rounding. Both span the same space.
         rest = (W[i] @ directions.T * shares) @ directions
@@ -175,48 +208,61 @@ def pls_weights(
     return W.swapaxes(0, 1)
 
 
-@stored(
-    {
-        "x_mean": Numbers("m"),
-        "x_weights": solved_numbers("m", "s"),
-        "pca_components": solved_numbers("L?", "m"),
-        "pca_explained_variance": solved_numbers("L?", least=0),
-    }
-)
+def released_weights(
+    starts: Float64Array, directions: Float64Array, lengths: Float64Array, n_components: int
+) -> Float64Array:
+    """Return weights like :func:`pls_weights`, from powers of S with one pass of Gram-Schmidt.
+
+    This is what the released code does. Powers of S become nearly parallel, so weights are not quite orthogonal. Where
+    a vector vanishes up to rounding errors, the released code returns these errors, and this function zeros.
+    """
+    W = np.zeros((n_components, *starts.shape))
+    shares = lengths / (lengths.max(initial=0.0) or 1.0)
+    power = left = starts / _or_one(np.abs(starts).max(axis=1, keepdims=True))
+    for i in range(n_components):
+        lengths_left = np.linalg.norm(left, axis=1, keepdims=True)
+        left = np.where(lengths_left > _VANISHED, left / _or_one(lengths_left), 0.0)
+        if not left.any():
+            break
+        W[i] = left
+        # Responses without further weights stay zero.
+        power = np.where(left.any(axis=1, keepdims=True), power, 0.0)
+        power = (power @ directions.T * shares) @ directions
+        power /= _or_one(np.linalg.norm(power, axis=1, keepdims=True))
+        left = power.copy()
+        for w in W[: i + 1]:
+            left -= np.einsum("ij,ij->i", w, left)[:, None] * w
+    return W.swapaxes(0, 1)
+
+
+def _or_one(numbers: Float64Array) -> Float64Array:
+    """Return the numbers with zeros replaced by ones, to divide by them."""
+    return np.where(numbers > 0, numbers, 1.0)
+
+
+@stored()
 @dataclass(frozen=True)
 class IPLSSolution:
     """Weights of PLS, grouped by column of y, with the largest entry of each positive."""
 
-    x_mean: Float64Array
-    x_weights: Float64Array
-    pca_components: Float64Array
-    pca_explained_variance: Float64Array
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    x_weights: Annotated[Float64Array, solved_numbers("m", "s")]
+    pca_components: Annotated[Float64Array, solved_numbers("L?", "m")]
+    pca_explained_variance: Annotated[Float64Array, solved_numbers("L?", least=0)]
 
     @property
     def n_components(self) -> int:
         """Number of components found, of all columns of y."""
         return int(np.count_nonzero(self.x_weights.any(axis=0)))
 
-    @property
-    def projection(self) -> Float64Array:
-        """The weights."""
-        return self.x_weights
+    projection = property(attrgetter("x_weights"))
 
 
-@stored(
-    {
-        "_begun_with": Entries(
-            n_components=Count(1, size="c"),
-            n_pca_components=Count(1),
-            variant=Choice("corrected", "released"),
-            amnesic=Value(),
-            target=TARGET,
-        ),
-        "_encoding": ENCODING,
-        "_state": state_of(Covariances),
-        "_solved": OrNone(Object(IPLSSolution, m="m", s="q*c", L="L?")),
-    },
-    {
+@stored_method(
+    Covariances,
+    solution=Object(IPLSSolution, m="m", s="q*c", L="L?"),
+    components="c",
+    rules={
         "components are in proportion to its arrays": lambda its: is_in_proportion(
             its._begun_with["n_components"] * its._state.recursion.cross.size, its
         )
@@ -347,18 +393,19 @@ class IPLS(OnlineMethod):
         self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
-        released = self.variant == "released"
+        released, amnesic = self.variant == "released", self.amnesic
         n_directions = self.n_pca_components if self.n_components > 1 else 0
         principal: PrincipalDirections | ReleasedDirections
         if not released:
-            principal = PrincipalDirections.of(min(n_directions, n_features), n_features, self.amnesic)
-        elif isinstance(self.amnesic, tuple):
+            sizes = {"L": min(n_directions, n_features), "m": n_features}
+            principal = zeros_of(PrincipalDirections, **sizes, amnesic=as_schedule(amnesic))
+        elif isinstance(amnesic, tuple):
             raise ValueError(
-                f"amnesic={self.amnesic} requires variant='corrected': with variant='released', set it to one number."
+                f"amnesic={amnesic} requires variant='corrected': with variant='released', set it to one number."
             )
         else:
-            principal = ReleasedDirections(np.zeros((n_directions, n_features)), float(self.amnesic))
-        covariances = Covariances(np.zeros((n_columns, n_features)), 0.0, np.zeros(n_columns), principal)
+            principal = zeros_of(ReleasedDirections, L=n_directions, m=n_features, amnesic=float(amnesic))
+        covariances = zeros_of(Covariances, q=n_columns, m=n_features, x_square=0.0, principal=principal)
         # The released code depends on the units.
         return OnlineState.of(covariances, n_features, n_columns, fixed_unit=released)
 

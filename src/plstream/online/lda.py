@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -13,45 +14,34 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.errors import counted
-from .._core.schema import Choice, Count, Entries, Number, Numbers, Object, OrNone, solved_numbers, stored
+from .._core.schema import Choice, Numbers, Object, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Array, Float64Array
+from ..estimators.attributes import Solved
 from ..estimators.decision import Decision, against_the_first, log_priors, require_priors
-from ..estimators.solution import Solved
-from .base import ENCODING, OnlineMethod, state_of
+from .base import OnlineMethod, stored_method
 from .indicators import IndicatorRegression, solve_regression
 from .scatter import SolvedClasses, WithinScatter, solve_scatter
-from .state import OnlineState
+from .state import OnlineState, zeros_of
 
 # Number of features up to which "auto" stores the scatter: 32 MiB, and a solution in seconds.
 _MODERATE_FEATURES = 2048
 
 
-@stored(
-    {
-        "solver": Choice("scatter", "covariance-free"),
-        "x_mean": Numbers("m"),
-        "means": solved_numbers("k", "m"),
-        "shares": Numbers("k", least=0, most=1),
-        "scalings": solved_numbers("m", "s"),
-        "explained_variance_ratio": solved_numbers("s"),
-        "directions": solved_numbers("m", "all"),
-        "centres": solved_numbers("k", "all"),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class Discriminants:
     """Discriminants in descending order of variance ratios, largest entries positive, and data for predictions."""
 
-    solver: str
-    x_mean: Float64Array
-    means: Float64Array
-    shares: Float64Array
-    scalings: Float64Array
-    explained_variance_ratio: Float64Array
-    directions: Float64Array
+    solver: Annotated[str, Choice("scatter", "covariance-free")]
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    means: Annotated[Float64Array, solved_numbers("k", "m")]
+    shares: Annotated[Float64Array, Numbers("k", least=0, most=1)]
+    scalings: Annotated[Float64Array, solved_numbers("m", "s")]
+    explained_variance_ratio: Annotated[Float64Array, solved_numbers("s")]
+    directions: Annotated[Float64Array, solved_numbers("m", "all")]
     """All discriminants, for predictions."""
-    centres: Float64Array
+    centres: Annotated[Float64Array, solved_numbers("k", "all")]
     """Classes in the space of the scores of all discriminants."""
 
     @classmethod
@@ -73,20 +63,14 @@ class Discriminants:
             centres=(offsets - mean) @ directions,
         )
 
-    @property
-    def xbar(self) -> Float64Array:
-        """The mean of all rows, named as in scikit-learn's LDA."""
-        return self.x_mean
+    projection = property(attrgetter("scalings"))
+    # The name in scikit-learn's LDA.
+    xbar = property(attrgetter("x_mean"))
 
     @property
     def n_components(self) -> int:
         """Number of discriminants found."""
         return int(np.count_nonzero(self.scalings.any(axis=0)))
-
-    @property
-    def projection(self) -> Float64Array:
-        """The scalings."""
-        return self.scalings
 
     def decision(self, priors: Float64Array) -> Decision:
         """Return the decision by the scores t of all discriminants: t'c_k - c_k'c_k / 2 + log(prior_k) for centre c_k.
@@ -98,19 +82,7 @@ class Discriminants:
         return Decision(self.centres.T, offset, of_likelihoods=True)
 
 
-@stored(
-    {
-        "_begun_with": Entries(
-            n_components=OrNone(Count(1)),
-            shrinkage=OrNone(Number(0, 1)),
-            solver=Choice("auto", "scatter", "covariance-free"),
-            eta=Number(0, 1),
-        ),
-        "_encoding": ENCODING,
-        "_state": state_of(IndicatorRegression, instead=(WithinScatter,)),
-        "_solved": OrNone(Object(Discriminants, m="m", k="k")),
-    }
-)
+@stored_method(IndicatorRegression, WithinScatter, solution=Object(Discriminants, m="m", k="k"))
 class IncrementalLDA(ClassifierMixin, OnlineMethod):
     """Linear discriminant analysis of a stream: the directions that separate classes best, and a classifier.
 
@@ -246,7 +218,7 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         "priors": ["array-like", None],
         "missing": [StrOptions({"error", "mean"})],
     }
-    _free_parameters = frozenset({"priors"})
+    _free_parameters = OnlineMethod._free_parameters | {"priors"}
 
     target = "labels"
     n_components: Any
@@ -376,12 +348,13 @@ class IncrementalLDA(ClassifierMixin, OnlineMethod):
         if self.priors is not None:
             require_priors(self.priors, n_classes)
         if self._solver_for(n_features) == "scatter":
-            return WithinScatter.of(n_classes, n_features)
+            return zeros_of(WithinScatter, k=n_classes, m=n_features, w=0, unit=0.0)
         if self.shrinkage is not None:
             raise ValueError(
                 f"shrinkage requires the scatter of all {n_features} features: pass solver='scatter', or no shrinkage."
             )
-        return OnlineState.of(IndicatorRegression.of(n_columns, n_features, float(self.eta)), n_features, n_columns)
+        recursion = zeros_of(IndicatorRegression, q=n_columns, m=n_features, eta=float(self.eta))
+        return OnlineState.of(recursion, n_features, n_columns)
 
     def _solve(self, state: WithinScatter | OnlineState) -> Discriminants:
         n_features, shrinkage = self.n_features_in_, self._begun_with["shrinkage"] or 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -12,46 +12,28 @@ from .._core.tiles import as_dense
 from .._core.types import Array, Float64Array, Rows
 
 
-class NoValueError(ValueError):
-    """A missing feature has had no value so far."""
-
-    def __init__(self, column: int, name: str | None = None) -> None:
-        super().__init__(
-            f"Feature {column if name is None else repr(name)} has had no value so far, so its mean is unknown: begin "
-            "with rows that have it, or leave it out."
-        )
-        self.column = column
-
-
-@stored({"origin": Numbers("m"), "total": Numbers("m"), "count": Numbers("m", least=0)})
+@stored()
 @dataclass(frozen=True)
 class ObservedMeans:
-    """Means of the values of each feature so far.
+    """Means of the values of each feature so far."""
 
-    Attributes
-    ----------
-    origin : ndarray of shape (m,)
-        The first value, or zero before it.
-    total : ndarray of shape (m,)
-        Sum of the differences of all values from it.
-    count : ndarray of shape (m,)
-        Number of values.
-    """
-
-    origin: Float64Array
-    total: Float64Array
-    count: Float64Array
+    origin: Annotated[Float64Array, Numbers("m")]
+    """The first value, or zero before it."""
+    total: Annotated[Float64Array, Numbers("m")]
+    """Sum of the differences of all values from it."""
+    count: Annotated[Float64Array, Numbers("m", least=0)]
+    """Number of values."""
 
     @classmethod
     def of(cls, n_features: int) -> Self:
         """Return the means of no rows."""
         return cls(*np.zeros((3, n_features)))
 
-    def filled(self, X: Rows) -> tuple[Rows, Self]:
+    def filled(self, X: Rows, names: Array | None) -> tuple[Rows, Self]:
         """Return rows with missing values replaced, and the updated means.
 
         A missing value before the first value of its feature is replaced by that value if it is among these rows;
-        otherwise NoValueError is raised. Apart from this, results are bit-identical for any chunks of rows.
+        otherwise ValueError is raised. Apart from this, results are bit-identical for any chunks of rows.
         """
         values: Array = as_dense(X)
         observed = np.isfinite(values)
@@ -68,7 +50,11 @@ class ObservedMeans:
         if not gaps.any():
             return X, means
         if (counts[-1] == 0).any():
-            raise NoValueError(int(np.argmax(counts[-1] == 0)))
+            column = int(np.argmax(counts[-1] == 0))
+            raise ValueError(
+                f"Feature {column if names is None else repr(str(names[column]))} has had no value so far, so its mean "
+                "is unknown: begin with rows that have it, or leave it out."
+            )
         filled = np.array(values)
         filled[gaps] = (origin + totals[1:] / np.maximum(counts[1:], 1.0))[gaps]
         return filled, means

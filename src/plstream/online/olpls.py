@@ -5,69 +5,45 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._core.compiled import compiled
-from .._core.schema import Boolean, Choice, Count, Entries, Number, Numbers, Object, OrNone, stored
+from .._core.schema import Boolean, Number, Numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..solvers import Factors
-from .base import ENCODING, TARGET, OnlineMethod, state_of
+from .base import OnlineMethod
 from .loops import is_finite, scale_into, square_and_product
-from .prediction import STACKED_IN_PROPORTION, PredictingMethod, StackedModels, rotations
-from .state import OnlineState, Recursion, Tile, for_each_column
+from .prediction import PredictingMethod, StackedModels, rotations, stored_predictor
+from .state import OnlineState, Recursion, Tile, for_each_column, zeros_of
 
 # Numbers with smaller sums of squares have lost digits.
 _LEAST_SQUARE = 1e-280
 
 
-@stored(
-    {
-        "S": Numbers("q", "c", "m"),
-        "W": Numbers("q", "c", "m"),
-        "P": Numbers("q", "c", "m"),
-        "C": Numbers("q", "c"),
-        "T": Numbers("q", "c"),
-        "forgetting": Number(0, 1),
-        "eta": Number(0, 1),
-        "eta_loading": Number(0, 1),
-        "released": Boolean(),
-    }
-)
+@stored()
 @dataclass
 class OLPLSState(Recursion):
-    """One model of c components for each of q columns of y.
+    """One model of c components for each of q columns of y."""
 
-    Attributes
-    ----------
-    S : ndarray of shape (q, c, m)
-        Sums of deflated y times deflated x, with less weight on older rows.
-    W : ndarray of shape (q, c, m)
-        Weights, of unit length unless ``released``; zero before a component's first row.
-    P : ndarray of shape (q, c, m)
-        Loadings of x: its regression on the scores.
-    C : ndarray of shape (q, c)
-        Loadings of y.
-    T : ndarray of shape (q, c)
-        Running means of the squared scores.
-    forgetting, eta, eta_loading : float
-        The parameters.
-    released : bool
-        Whether to follow the released code: rows are then not centred, S is a mean, and T is not used.
-    """
-
-    S: Float64Array
-    W: Float64Array
-    P: Float64Array
-    C: Float64Array
-    T: Float64Array
-    forgetting: float
-    eta: float
-    eta_loading: float
-    released: bool
+    S: Annotated[Float64Array, Numbers("q", "c", "m")]
+    """Sums of deflated y times deflated x, with less weight on older rows."""
+    W: Annotated[Float64Array, Numbers("q", "c", "m")]
+    """Weights, of unit length unless ``released``; zero before a component's first row."""
+    P: Annotated[Float64Array, Numbers("q", "c", "m")]
+    """Loadings of x: its regression on the scores."""
+    C: Annotated[Float64Array, Numbers("q", "c")]
+    """Loadings of y."""
+    T: Annotated[Float64Array, Numbers("q", "c")]
+    """Running means of the squared scores."""
+    forgetting: Annotated[float, Number(0, 1)]
+    eta: Annotated[float, Number(0, 1)]
+    eta_loading: Annotated[float, Number(0, 1)]
+    released: Annotated[bool, Boolean()]
+    """Whether to follow the released code: rows are then not centred, S is a mean, and T is not used."""
 
     @property
     def advice(self) -> str:
@@ -320,22 +296,7 @@ def _turn_and_pass_on(
     return ss, sw, ww, us, uw, uu
 
 
-@stored(
-    {
-        "_begun_with": Entries(
-            n_components=Count(1, size="c"),
-            forgetting=Number(0, 1),
-            eta=Number(0, 1),
-            eta_loading=Number(0, 1),
-            variant=Choice("corrected", "released"),
-            target=TARGET,
-        ),
-        "_encoding": ENCODING,
-        "_state": state_of(OLPLSState),
-        "_solved": OrNone(Object(StackedModels, m="m", q="q", s="q*c")),
-    },
-    STACKED_IN_PROPORTION,
-)
+@stored_predictor(OLPLSState)
 class OLPLS(PredictingMethod):
     """Partial least squares by a gradient step for every row: online NIPALS.
 
@@ -473,11 +434,17 @@ class OLPLS(PredictingMethod):
         self.missing = missing
 
     def _begin(self, n_features: int, n_columns: int) -> OnlineState:
-        S, W, P = np.zeros((3, n_columns, self.n_components, n_features))
-        C, T = np.zeros((2, n_columns, self.n_components))
-        options = float(self.forgetting), float(self.eta), float(self.eta_loading)
         released = self.variant == "released"
-        recursion = OLPLSState(S, W, P, C, T, *options, released)
+        recursion = zeros_of(
+            OLPLSState,
+            q=n_columns,
+            c=self.n_components,
+            m=n_features,
+            forgetting=float(self.forgetting),
+            eta=float(self.eta),
+            eta_loading=float(self.eta_loading),
+            released=released,
+        )
         # The released code depends on the units.
         return OnlineState.of(recursion, n_features, n_columns, fixed_unit=released)
 

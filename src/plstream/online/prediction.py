@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import linalg
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
-from .._core.schema import Count, Numbers, Rule, is_in_proportion, solved_numbers, stored
+from .._core.schema import Count, Numbers, Object, Rule, is_in_proportion, solved_numbers, stored
 from .._core.types import Array, Float64Array
-from ..estimators.solution import Solved
+from ..estimators.attributes import Solved
 from ..solvers import Factors, importance
-from .base import OnlineMethod
+from .base import Method, OnlineMethod, stored_method
 from .state import OnlineState
-
-# Declared by methods with stacked models: loadings of every response for all components.
-STACKED_IN_PROPORTION: dict[str, Rule] = {
-    "responses are in proportion to its arrays": lambda its: is_in_proportion(
-        its.sizes["q"] ** 2 * its._begun_with["n_components"], its
-    )
-}
 
 
 def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
@@ -38,31 +32,20 @@ def rotations(W: Float64Array, P: Float64Array) -> Float64Array:
     return R
 
 
-@stored(
-    {
-        "x_mean": Numbers("m"),
-        "y_mean": Numbers("q"),
-        "x_weights": solved_numbers("m", "s"),
-        "x_loadings": solved_numbers("m", "s"),
-        "x_rotations": solved_numbers("m", "s"),
-        "y_loadings": solved_numbers("q", "s"),
-        "y_lengths": solved_numbers("q", "s"),
-        "n_components": Count(),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class StackedModels:
     """One PLS model per column of y, with concatenated components, in the units of the data."""
 
-    x_mean: Float64Array
-    y_mean: Float64Array
-    x_weights: Float64Array
-    x_loadings: Float64Array
-    x_rotations: Float64Array
-    y_loadings: Float64Array
-    y_lengths: Float64Array
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    y_mean: Annotated[Float64Array, Numbers("q")]
+    x_weights: Annotated[Float64Array, solved_numbers("m", "s")]
+    x_loadings: Annotated[Float64Array, solved_numbers("m", "s")]
+    x_rotations: Annotated[Float64Array, solved_numbers("m", "s")]
+    y_loadings: Annotated[Float64Array, solved_numbers("q", "s")]
+    y_lengths: Annotated[Float64Array, solved_numbers("q", "s")]
     """Roots of the explained sums of squares of each column of y, in units that avoid overflow and underflow."""
-    n_components: int
+    n_components: Annotated[int, Count()]
 
     @classmethod
     def of(cls, state: OnlineState, models: Sequence[Factors]) -> StackedModels:
@@ -81,21 +64,15 @@ class StackedModels:
             n_components=sum(model.n_components for model in models),
         )
 
-    @property
-    def projection(self) -> Float64Array:
-        """The matrix that maps centred rows to scores."""
-        return self.x_rotations
+    projection = property(attrgetter("x_rotations"))
+    # The prediction for the mean of X.
+    intercept = property(attrgetter("y_mean"))
 
     @property
     def coef(self) -> Float64Array:
         """Coefficients of the centred X."""
         coefficients: Float64Array = self.x_rotations @ self.y_loadings.T
         return coefficients.T
-
-    @property
-    def intercept(self) -> Float64Array:
-        """Prediction for the mean of X."""
-        return self.y_mean
 
     @property
     def vip(self) -> Float64Array:
@@ -109,6 +86,18 @@ def _predicts(model: Any) -> bool:
             f"variant={model.variant!r} does not support prediction: use variant={model._predicting_variant!r}."
         )
     return True
+
+
+def stored_predictor(*recursions: type) -> Callable[[Method], Method]:
+    """Declare a method whose solution is a :class:`StackedModels`."""
+    rules: dict[str, Rule] = {
+        # Loadings of every response for all components.
+        "responses are in proportion to its arrays": lambda its: is_in_proportion(
+            its.sizes["q"] ** 2 * its._begun_with["n_components"], its
+        )
+    }
+    solution = Object(StackedModels, m="m", q="q", s="q*c")
+    return stored_method(*recursions, solution=solution, components="c", rules=rules)
 
 
 class PredictingMethod(OnlineMethod):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -22,88 +22,48 @@ LEAST_VARIANCE = 1e-9
 
 
 class SolvedClasses(NamedTuple):
-    """All discriminants of some classes, relative to an origin and in units.
-
-    Attributes
-    ----------
-    origin, unit : ndarray of shape (m,) and float
-        Origin and scale of all other attributes.
-    offsets : ndarray of shape (K, m)
-        Means of the classes.
-    shares : ndarray of shape (K,)
-        Shares of the classes in the rows.
-    directions, ratios : ndarrays of shape (m, number) and (number,)
-        Discriminants and their ratios of variances.
-    """
+    """All discriminants of some classes, relative to an origin and in units."""
 
     origin: Float64Array
     unit: float
     offsets: Float64Array
+    """Means of the classes, one per row."""
     shares: Float64Array
+    """Shares of the classes in the rows."""
     directions: Float64Array
+    """Discriminants, as columns."""
     ratios: Float64Array
+    """Their ratios of variances."""
 
 
 @stored(
-    {
-        "origin": Numbers("m"),
-        "unit": Number(0),
-        "counts": Numbers("k", least=0, most=2.0**53),
-        "offsets": Numbers("k", "m"),
-        "lower": Numbers("m", "m", any_order=True),
-        "waiting": Numbers("w?", "m"),
-        "waiting_classes": Numbers("w?", dtypes=("int64",), least=0),
-    },
-    {
+    rules={
         "fewer rows are buffered than a block has": lambda its: len(its.waiting) < BLOCK_ROWS,
         "buffered rows are of known classes": lambda its: its.waiting_classes.max(initial=0) < len(its.counts),
     },
 )
 @dataclass
 class WithinScatter:
-    """Counts and means of classes, and the scatter of rows about the mean of their class.
+    """Counts and means of K classes, and the scatter of rows about the mean of their class.
 
     Rows are added in blocks cut by the row count since the start, so sums do not depend on the chunks of rows. Rows are
     buffered until a block is complete.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (m,)
-        The first row, to which means are relative.
-    unit : float
-        Factor of differences from it, as in RunningMean.
-    counts : ndarray of shape (K,)
-        Number of rows of each class.
-    offsets : ndarray of shape (K, m)
-        Means of the classes, minus the origin, in units.
-    lower : ndarray of shape (m, m)
-        The lower triangle of the scatter, in units.
-    waiting : ndarray of shape (n_waiting, m)
-        Buffered rows, minus the origin, in units.
-    waiting_classes : ndarray of shape (n_waiting,)
-        Their class indices.
     """
 
-    origin: Float64Array
-    unit: float
-    counts: Float64Array
-    offsets: Float64Array
-    lower: Float64Array
-    waiting: Float64Array
-    waiting_classes: Array
-
-    @classmethod
-    def of(cls, n_classes: int, n_features: int) -> WithinScatter:
-        """Return the scatter of no rows."""
-        return cls(
-            origin=np.zeros(n_features),
-            unit=0.0,
-            counts=np.zeros(n_classes),
-            offsets=np.zeros((n_classes, n_features)),
-            lower=np.zeros((n_features, n_features)),
-            waiting=np.empty((0, n_features)),
-            waiting_classes=np.empty(0, np.int64),
-        )
+    origin: Annotated[Float64Array, Numbers("m")]
+    """The first row, to which means are relative."""
+    unit: Annotated[float, Number(0)]
+    """Factor of differences from it, as in RunningMean."""
+    counts: Annotated[Float64Array, Numbers("k", least=0, most=2.0**53)]
+    """Number of rows of each class."""
+    offsets: Annotated[Float64Array, Numbers("k", "m")]
+    """Means of the classes, minus the origin, in units."""
+    lower: Annotated[Float64Array, Numbers("m", "m", any_order=True)]
+    """The lower triangle of the scatter, in units."""
+    waiting: Annotated[Float64Array, Numbers("w?", "m")]
+    """Buffered rows, minus the origin, in units."""
+    waiting_classes: Annotated[Array, Numbers("w?", dtypes=("int64",), least=0)]
+    """Their class indices."""
 
     @property
     def n_rows(self) -> int:
@@ -112,22 +72,22 @@ class WithinScatter:
 
     def learn(self, X: Rows, numbers: Float64Array, encoding: TargetEncoding | None) -> None:
         """Learn from rows and their class indices; raise ValueError if numbers are no longer finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._learn(X, numbers)
-
-    def _learn(self, X: Rows, numbers: Float64Array) -> None:
         start = 0
-        while start < X.shape[0]:
-            rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
-            part = X[rows].toarray() if sparse.issparse(X) else X[rows]
-            if not self.n_rows:
-                self.origin[:] = part[0]
-            differences = np.subtract(part, self.origin, order="C")
-            self.unit = self.unit or unit_of(differences)
-            differences *= self.unit
-            self._take_in(differences, numbers[rows, 0].astype(np.int64))
-            start = rows.stop
-        squares = self.lower.diagonal() + np.square(self.waiting).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            while start < X.shape[0]:
+                rows = slice(start, start + BLOCK_ROWS - len(self.waiting))
+                part = X[rows].toarray() if sparse.issparse(X) else X[rows]
+                if not self.n_rows:
+                    self.origin[:] = part[0]
+                differences = np.subtract(part, self.origin, order="C")
+                self.unit = self.unit or unit_of(differences)
+                differences *= self.unit
+                self.waiting = np.concatenate([self.waiting, differences]) if len(self.waiting) else differences
+                self.waiting_classes = np.concatenate([self.waiting_classes, numbers[rows, 0].astype(np.int64)])
+                if len(self.waiting) == BLOCK_ROWS:
+                    self._add_waiting()
+                start = rows.stop
+            squares = self.lower.diagonal() + np.square(self.waiting).sum(axis=0)
         if not (np.isfinite(squares).all() and np.isfinite(self.offsets).all()):
             raise ValueError("The scatter is no longer finite: scale the features to unit variance.")
 
@@ -139,23 +99,12 @@ class WithinScatter:
         state._add_waiting()
         return state
 
-    def _take_in(self, rows: Float64Array, labels: Array) -> None:
-        """Buffer rows until there is a block."""
-        if len(self.waiting):
-            rows, labels = np.concatenate([self.waiting, rows]), np.concatenate([self.waiting_classes, labels])
-        self.waiting, self.waiting_classes = rows, labels
-        if len(rows) == BLOCK_ROWS:
-            self._add_waiting()
-
     def _add_waiting(self) -> None:
-        self._add(self.waiting, self.waiting_classes)
+        """Add buffered rows: their scatter about their own means, and that of these means (Chan, Golub and LeVeque)."""
+        order = np.argsort(self.waiting_classes, kind="stable")
+        present, starts, n_new = np.unique(self.waiting_classes[order], return_index=True, return_counts=True)
+        rows = self.waiting[order]
         self.waiting, self.waiting_classes = self.waiting[:0].copy(), self.waiting_classes[:0].copy()
-
-    def _add(self, rows: Float64Array, labels: Array) -> None:
-        """Add rows: their scatter about their own means, and that of these means (Chan, Golub and LeVeque)."""
-        order = np.argsort(labels, kind="stable")
-        present, starts, n_new = np.unique(labels[order], return_index=True, return_counts=True)
-        rows = rows[order]
         means = np.add.reduceat(rows, starts, axis=0) / n_new[:, None]
         rows -= np.repeat(means, n_new, axis=0)
         share = n_new / (self.counts[present] + n_new)

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.schema import (
-    Choice,
-    Count,
-    Entries,
-    Number,
-    Numbers,
-    Object,
-    OrNone,
-    is_in_proportion,
-    solved_numbers,
-    stored,
-)
+from .._core.compiled import compiled
+from .._core.schema import Count, Number, Numbers, Object, is_in_proportion, solved_numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
 from ..data import Source
-from ..estimators.solution import Solved
-from .base import ENCODING, TARGET, OnlineMethod, state_of
+from ..estimators.attributes import Solved
+from .base import OnlineMethod, stored_method
 from .gradients import MOST_STEPS, StochasticGradient
-from .released import ReleasedBases, UnprojectedGradient, released_bases
+from .loops import add_multiple, is_finite, square_and_product
 from .singular_values import IncrementalSVD, MatrixGradient
-from .state import OnlineState, Recursion
+from .state import OnlineState, Recursion, Tile, zeros_of
 
 # Rank beyond the number of components kept by "msg" and "incremental": small components may become large later. With 0,
 # the last of 5 components of 10 classes of images was 81 degrees off; with 4, the rank of 10 classes, none.
@@ -42,48 +33,122 @@ _RELEASED_ETA0 = 0.001
 _RELEASED_EPOCHS = 100
 
 
-@stored(
-    {
-        "x_mean": Numbers("m"),
-        "y_mean": Numbers("q"),
-        "x_weights": solved_numbers("m", "s"),
-        "y_weights": solved_numbers("q", "s"),
-        "singular_values": solved_numbers("s", least=0),
-        "n_components": Count(),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class CrossCovarianceSVD:
     """Pairs of directions in descending order of covariance, with largest entries in X positive."""
 
-    x_mean: Float64Array
-    y_mean: Float64Array
-    x_weights: Float64Array
-    y_weights: Float64Array
-    singular_values: Float64Array
-    n_components: int
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    y_mean: Annotated[Float64Array, Numbers("q")]
+    x_weights: Annotated[Float64Array, solved_numbers("m", "s")]
+    y_weights: Annotated[Float64Array, solved_numbers("q", "s")]
+    singular_values: Annotated[Float64Array, solved_numbers("s", least=0)]
+    n_components: Annotated[int, Count()]
+
+    projection = property(attrgetter("x_weights"))
+
+
+@stored()
+@dataclass
+class UnprojectedGradient(Recursion):
+    """Matrices that follow the gradient and are never orthonormalized, as in the released code."""
+
+    U: Annotated[Float64Array, Numbers("c", "m")]
+    V: Annotated[Float64Array, Numbers("c", "q")]
+    eta0: Annotated[float, Number(0)]
+    """Size of steps."""
+    n_steps: Annotated[int, Count(1, MOST_STEPS)]
+    """Steps per row."""
 
     @property
-    def projection(self) -> Float64Array:
-        """The weights of X."""
-        return self.x_weights
+    def advice(self) -> str:
+        """What to do when numbers are no longer finite."""
+        return "center and scale the features, use a smaller eta0 or fewer epochs, or variant='corrected'"
+
+    def learn(self, tile: Tile) -> int:
+        """Learn from the rows."""
+        tile.U[:] = tile.X
+        # A copy of y always has the same type; for others, Numba would compile the loop again.
+        failed = int(unprojected_gradient(tile.U, tile.Y.copy(), self.U, self.V, self.eta0, self.n_steps))
+        if failed < 0:
+            # The last step may have overflowed.
+            bad = ~(np.isfinite(self.U).all(axis=1) & np.isfinite(self.V).all(axis=1))
+            failed = int(bad.argmax()) if bad.any() else -1
+        return failed
 
 
-@stored(
-    {
-        "_begun_with": Entries(
-            n_components=Count(1, size="s"),
-            algorithm=Choice("sgd", "msg", "incremental"),
-            eta0=OrNone(Number(0)),
-            n_steps=Count(1, MOST_STEPS),
-            variant=Choice("corrected", "released"),
-            target=TARGET,
-        ),
-        "_encoding": ENCODING,
-        "_state": state_of(IncrementalSVD, MatrixGradient, StochasticGradient, UnprojectedGradient),
-        "_solved": OrNone(Object(CrossCovarianceSVD, ReleasedBases, m="m", q="q", s="s")),
-    },
-    {
+@compiled
+def unprojected_gradient(
+    X: Float64Array, Y: Float64Array, U: Float64Array, V: Float64Array, eta: float, n_steps: int
+) -> int:
+    """Add eta*x(y'V) to U and simultaneously eta*y(x'U) to V, for every row."""
+    for k in range(len(X)):
+        for _ in range(n_steps):
+            for i in range(len(U)):
+                _, y_part = square_and_product(Y[k], V[i])
+                x_part = _product_and_add(U[i], eta * y_part, X[k])
+                if not is_finite(x_part + y_part):
+                    return i
+                add_multiple(V[i], eta * x_part, Y[k])
+    return -1
+
+
+@compiled
+def _product_and_add(u: Float64Array, factor: float, x: Float64Array) -> float:
+    """Return u.x, and add factor*x to u."""
+    product = 0.0
+    for j in range(len(u)):
+        product += u[j] * x[j]
+        u[j] += factor * x[j]
+    return product
+
+
+@stored()
+@dataclass(frozen=True)
+class ReleasedBases:
+    """The bases on which the released code projects rows, without centring."""
+
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    y_mean: Annotated[Float64Array, Numbers("q")]
+    x_weights: Annotated[Float64Array, solved_numbers("m", "s")]
+    y_weights: Annotated[Float64Array, solved_numbers("q", "s")]
+    n_components: Annotated[int, Count()]
+
+    @property
+    def singular_values(self) -> Float64Array:
+        """Not available: raises AttributeError."""
+        raise AttributeError("variant='released' does not estimate singular values: use variant='corrected'.")
+
+    projection = property(attrgetter("x_weights"))
+
+
+def released_bases(gradient: UnprojectedGradient, n_components: int) -> ReleasedBases:
+    """Return the directions of the released code: orthonormal ones of X, and those of y with length one."""
+    c, n_features = gradient.U.shape
+    # In units that avoid overflow of squares: powers of two are exact.
+    largest = np.abs(gradient.U).max(axis=1, keepdims=True)
+    Q = np.linalg.qr((gradient.U * np.ldexp(1.0, -np.frexp(largest)[1])).T)[0]
+    signs = peak_signs(Q)
+    V = gradient.V / np.abs(gradient.V).max(axis=1, keepdims=True)
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    missing = ((0, 0), (0, n_components - c))
+    return ReleasedBases(
+        x_mean=np.zeros(n_features),
+        y_mean=np.zeros(V.shape[1]),
+        x_weights=np.pad(Q * signs, missing),
+        y_weights=np.pad(V.T * signs, missing),
+        n_components=c,
+    )
+
+
+@stored_method(
+    IncrementalSVD,
+    MatrixGradient,
+    StochasticGradient,
+    UnprojectedGradient,
+    solution=Object(CrossCovarianceSVD, ReleasedBases, m="m", q="q", s="s"),
+    components="s",
+    rules={
         "components are in proportion to its arrays": lambda its: is_in_proportion(
             its._begun_with["n_components"] * (its.sizes["m"] + its.sizes["q"]), its
         ),
@@ -220,7 +285,7 @@ class SGDPLS(OnlineMethod):
     }
 
     # random_state is used only for the first row, n_epochs only by fit.
-    _free_parameters = frozenset({"random_state", "n_epochs"})
+    _free_parameters = OnlineMethod._free_parameters | {"random_state", "n_epochs"}
 
     x_weights_ = Solved("Directions in X.")
     y_weights_ = Solved("Directions in y.")
@@ -269,15 +334,16 @@ class SGDPLS(OnlineMethod):
         largest_rank = min(n_features, n_columns - of_classes)
         c, eta0 = min(self.n_components, largest_rank), float(self.eta0 or _ETA0[self.algorithm])
         rank = min(c + _EXTRA_RANK, largest_rank)
+        sizes, steps = {"m": n_features, "q": n_columns}, {"eta0": eta0, "n_steps": self.n_steps}
         recursion: Recursion
         if self.algorithm == "incremental":
-            recursion = IncrementalSVD.of(rank, n_features, n_columns)
+            recursion = zeros_of(IncrementalSVD, **sizes, r=rank)
         elif self.algorithm == "msg":
-            recursion = MatrixGradient.of(c, rank, n_features, n_columns, eta0, self.n_steps)
+            recursion = zeros_of(MatrixGradient, **sizes, r=rank, **steps, n_components=c)
         else:
             random = check_random_state(self.random_state)
             V = np.linalg.qr(random.standard_normal((n_columns, c)))[0].T.copy()
-            recursion = StochasticGradient.of(V, n_features, eta0, self.n_steps)
+            recursion = zeros_of(StochasticGradient, **sizes, c=c, **steps, V=V, U_factor=np.eye(c), V_factor=np.eye(c))
         return OnlineState.of(recursion, n_features, n_columns)
 
     def _begin_released(self, n_features: int, n_columns: int) -> OnlineState:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from .._core.compiled import compiled
 from .._core.schema import Count, Numbers, stored
 from .._core.types import Float64Array
-from .gradients import LAST_ROW, RANK, ROWS_BETWEEN_ORTHONORMALISATIONS, SingularTriplets, aligned, in_short_calls
+from .gradients import RANK, ROWS_BETWEEN_ORTHONORMALISATIONS, GradientSteps, SingularTriplets, aligned, in_short_calls
 from .loops import (
     NO_LENGTH,
     add_outer,
@@ -32,19 +33,14 @@ _BLOCK_FEATURES = 256
 _NO_VALUE = 1e-14
 
 
-@stored({"U": Numbers("r", "m"), "s": Numbers("r", least=0), "V": Numbers("r", "q")}, RANK)
+@stored(rules=RANK)
 @dataclass
 class IncrementalSVD(Recursion):
     """Largest singular values of the sum of xy', U'diag(s)V, with singular vectors as rows of U and V."""
 
-    U: Float64Array
-    s: Float64Array
-    V: Float64Array
-
-    @classmethod
-    def of(cls, rank: int, n_features: int, n_columns: int) -> IncrementalSVD:
-        """Return the decomposition of zero."""
-        return cls(np.zeros((rank, n_features)), np.zeros(rank), np.zeros((rank, n_columns)))
+    U: Annotated[Float64Array, Numbers("r", "m")]
+    s: Annotated[Float64Array, Numbers("r", least=0)]
+    V: Annotated[Float64Array, Numbers("r", "q")]
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""
@@ -56,67 +52,21 @@ class IncrementalSVD(Recursion):
         return self.U[:rank], self.V[:rank], self.s[:rank] / max(1, n_rows - 1)
 
 
-@stored(
-    {
-        "U": Numbers("r", "m"),
-        "s": Numbers("r", least=0),
-        "V": Numbers("r", "q"),
-        "covariance": Numbers("r", "r"),
-        "n_components": Count(1),
-        **LAST_ROW,
-    },
-    {**RANK, "there are no more components than rows": lambda its: its.n_components <= len(its.s)},
-)
+@stored(rules={**RANK, "there are no more components than rows": lambda its: its.n_components <= len(its.s)})
 @dataclass
-class MatrixGradient(Recursion):
+class MatrixGradient(GradientSteps):
     """The matrix U'diag(s)V, of spectral norm at most 1 and nuclear norm at most c, with the largest products with xy'.
 
-    Attributes
-    ----------
-    U, V : ndarrays of shape (rank, m) and (rank, q)
-        Orthonormal rows.
-    s : ndarray of shape (rank,)
-        Singular values.
-    covariance : ndarray of shape (rank, rank)
-        Estimated covariances of Ux with Vy.
-    previous_x, previous_y : ndarrays of shape (m,) and (q,)
-        The last row.
-    totals : ndarray of shape (3,)
-        Sums of squares of x and of y, and of products of rows.
-    n_components : int
-        c.
-    eta0, n_steps : float and int
-        Size of steps, and steps per row.
+    The rows of U and V are orthonormal.
     """
 
-    U: Float64Array
-    s: Float64Array
-    V: Float64Array
-    covariance: Float64Array
-    previous_x: Float64Array
-    previous_y: Float64Array
-    totals: Float64Array
-    n_components: int
-    eta0: float
-    n_steps: int
-
-    @classmethod
-    def of(
-        cls, n_components: int, rank: int, n_features: int, n_columns: int, eta0: float, n_steps: int
-    ) -> MatrixGradient:
-        """Return the zero matrix."""
-        return cls(
-            U=np.zeros((rank, n_features)),
-            s=np.zeros(rank),
-            V=np.zeros((rank, n_columns)),
-            covariance=np.zeros((rank, rank)),
-            previous_x=np.zeros(n_features),
-            previous_y=np.zeros(n_columns),
-            totals=np.zeros(3),
-            n_components=n_components,
-            eta0=eta0,
-            n_steps=n_steps,
-        )
+    U: Annotated[Float64Array, Numbers("r", "m")]
+    s: Annotated[Float64Array, Numbers("r", least=0)]
+    V: Annotated[Float64Array, Numbers("r", "q")]
+    covariance: Annotated[Float64Array, Numbers("r", "r")]
+    """Estimated covariances of Ux with Vy."""
+    n_components: Annotated[int, Count(1)]
+    """c."""
 
     def learn(self, tile: Tile) -> int:
         """Learn from the rows."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from .._core.compiled import aligned_empty, compiled
 from .._core.labels import TargetEncoding
-from .._core.schema import Count, Number, Numbers, Object, stored
+from .._core.schema import Count, Number, Numbers, Object, schema_of, stored
 from .._core.threads import ordered_map
 from .._core.types import Float64Array, FloatArray, Rows
 
@@ -20,6 +20,8 @@ _TILE_BYTES = 1 << 20
 _LEAST_TILE_ROWS = 8
 # Number of state entries that take a few milliseconds to process, several times the time to start threads.
 _WORK_WORTH_THREADS = 10_000_000
+
+Declared = TypeVar("Declared")
 
 
 class ComponentOverflowError(ValueError):
@@ -61,6 +63,23 @@ class Recursion:
         raise NotImplementedError
 
 
+def zeros_of(cls: type[Declared], **given: Any) -> Declared:
+    """Return an object of a declared class, with zeros in its arrays, given their sizes and all other attributes."""
+    schema = schema_of(cls)
+    assert schema is not None, cls
+    attributes = {name: given[name] for name in schema.fields if name in given}
+    for name, kind in schema.fields.items():
+        if isinstance(kind, Numbers) and name not in given:
+            attributes[name] = np.zeros([_size(entry, given) for entry in kind.shape], kind.dtypes[0])
+    return cls(**attributes)
+
+
+def _size(expression: Any, sizes: dict[str, int]) -> int:
+    """Return the size for an entry of a shape, such as ``"c+1"``."""
+    terms = str(expression).removesuffix("?").split("+")
+    return sum(int(term) if term.isdecimal() else sizes[term] for term in terms)
+
+
 def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_columns: int, n_components: int) -> int:
     """Run the recursion for every column of y, on all cores if there is enough work.
 
@@ -74,41 +93,24 @@ def for_each_column(run: Callable[[Float64Array, int], int], tile: Tile, n_colum
     return min((result for result in results if result >= 0), default=-1)
 
 
-@stored(
-    {
-        "origin": Numbers("n?"),
-        "offset": Numbers("n?"),
-        "unit": Number(0),
-        "n_rows": Count(),
-        "total": Number(0, finite=False),
-    }
-)
+@stored()
 @dataclass
 class RunningMean:
     """Mean of the rows so far, as the first row plus a difference in units of about the size of the data.
 
     Columns with a mean of 1e8 deviations thus lose no digits, and squares of data in units of 1e150 or 1e-150 neither
     overflow nor underflow.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (m,)
-        The first row.
-    offset : ndarray of shape (m,)
-        Mean of the differences from it, times ``unit``.
-    unit : float
-        A power of two: one if fixed, else about the inverse of the first nonzero difference, and zero before that.
-    n_rows : int
-        Number of rows.
-    total : float
-        Sum of squares of the centred rows, in units.
     """
 
-    origin: Float64Array
-    offset: Float64Array
-    unit: float
-    n_rows: int = 0
-    total: float = 0.0
+    origin: Annotated[Float64Array, Numbers("n?")]
+    """The first row."""
+    offset: Annotated[Float64Array, Numbers("n?")]
+    """Mean of the differences from it, times ``unit``."""
+    unit: Annotated[float, Number(0)]
+    """A power of two: one if fixed, else about the inverse of the first nonzero difference, and zero before that."""
+    n_rows: Annotated[int, Count()] = 0
+    total: Annotated[float, Number(0, finite=False)] = 0.0
+    """Sum of squares of the centred rows, in units."""
 
     # After the first row.
     never_written: ClassVar[frozenset[str]] = frozenset({"origin"})
@@ -147,21 +149,15 @@ def unit_of(differences: FloatArray) -> float:
     return float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000))))
 
 
-@stored(
-    {
-        "x": Object(RunningMean, n="m"),
-        "y": Object(RunningMean, n="q?"),
-        # Declared by each method.
-        "recursion": Object(),
-    }
-)
+@stored()
 @dataclass
 class OnlineState:
     """A recursion with the running means for centring its rows."""
 
-    x: RunningMean
-    y: RunningMean
-    recursion: Any
+    x: Annotated[RunningMean, Object(RunningMean, n="m")]
+    y: Annotated[RunningMean, Object(RunningMean, n="q?")]
+    # Declared by each method.
+    recursion: Annotated[Any, Object()]
 
     @classmethod
     def of(cls, recursion: Recursion, n_features: int, n_columns: int, *, fixed_unit: bool = False) -> OnlineState:

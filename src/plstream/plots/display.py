@@ -61,7 +61,13 @@ class Display:
             figure, ax = plt.subplots(figsize=size or self.size, layout="constrained", facecolor=PAPER)
             figure.get_layout_engine().set(w_pad=0.09, h_pad=0.09)
         self.ax_, self.figure_ = ax, ax.figure
-        dress(ax)
+        ax.set_facecolor(PAPER)
+        ax.set_axisbelow(True)
+        ax.grid(visible=True, color=GRID, linewidth=0.7)
+        for side, spine in ax.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_edgecolor(FAINT)
+        ax.tick_params(which="both", color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
         return self.ax_
 
 
@@ -72,17 +78,6 @@ def ink(ax: Axes) -> str:
     red, green, blue, alpha = to_rgba(ax.figure.get_facecolor())
     is_dark = alpha > 0.5 and rgb_to_hsv((red, green, blue))[2] < 0.5
     return PAPER if is_dark else INK
-
-
-def dress(ax: Axes) -> None:
-    """Apply the common style to axes."""
-    ax.set_facecolor(PAPER)
-    ax.set_axisbelow(True)
-    ax.grid(visible=True, color=GRID, linewidth=0.7)
-    for side, spine in ax.spines.items():
-        spine.set_visible(side in {"left", "bottom"})
-        spine.set_edgecolor(FAINT)
-    ax.tick_params(which="both", color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
 
 
 def label(ax: Axes, x: str, y: str, title: str = "", above: int = 0) -> None:

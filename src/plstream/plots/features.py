@@ -69,6 +69,9 @@ class FeatureDisplay(Display):
         self.feature_names: Array = np.asarray(feature_names, dtype=object)
         self.axis, self.positions = positions(self.feature_names)
         self.ylabel = ylabel
+        # Features are ordered if their names are numbers, or they have no names.
+        self._has_line = bool(self.axis) or are_numbered(self.feature_names)
+        self._has_bars = not self.axis and len(self.feature_names) <= _MOST_BARS
 
     def plot(self, ax: Axes | None = None, *, xlabel: str | None = None, title: str = "") -> Self:
         """Draw with matplotlib.
@@ -109,15 +112,6 @@ class FeatureDisplay(Display):
     def is_thinned(self) -> bool:
         """Whether Plotly's figure has the extremes of bins instead of all features."""
         return len(self.feature_names) > 2 * interactive_bins(len(self.values))
-
-    @property
-    def _has_line(self) -> bool:
-        """Whether features are ordered: their names are numbers, or they have no names."""
-        return bool(self.axis) or are_numbered(self.feature_names)
-
-    @property
-    def _has_bars(self) -> bool:
-        return not self.axis and len(self.feature_names) <= _MOST_BARS
 
     def _draw_spectrum(self, ax: Axes) -> None:
         ax.axhline(0, color=FAINT, linewidth=0.8)

@@ -69,6 +69,12 @@ class MonitoringDisplay(Display):
         self.t2, self.q = np.asarray(t2, dtype=np.float64), np.asarray(q, dtype=np.float64)
         self.t2_limit, self.q_limit, self.level = t2_limit, q_limit, level
         self.rows: Array = np.arange(len(self.t2)) if rows is None else np.asarray(rows)
+        # Mask of the rows above a limit.
+        self.alarm: NDArray[np.bool_] = (self.t2 > t2_limit) | (self.q > q_limit)
+        # Positions of the limits, which are (nearly) zero for rows without variation, and statistics relative to them.
+        both = ((self.t2, t2_limit), (self.q, q_limit))
+        self._limits = [max(limit, 1e-9 * values.max(initial=0.0)) or 1.0 for values, limit in both]
+        self._relative = self.t2 / self._limits[0], self.q / self._limits[1]
 
     @classmethod
     def from_estimator(cls, monitor: Any, X: Any, *, ax: Axes | None = None, draw: bool = True, **options: Any) -> Self:
@@ -92,11 +98,6 @@ class MonitoringDisplay(Display):
         t2, q, _, _ = watch.check(X)
         display = cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level)
         return display.plot(ax, **options) if draw else display
-
-    @property
-    def alarm(self) -> NDArray[np.bool_]:
-        """Mask of the rows above a limit."""
-        return (self.t2 > self.t2_limit) | (self.q > self.q_limit)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "chart", title: str = "") -> Self:
         """Draw with matplotlib.
@@ -124,7 +125,7 @@ class MonitoringDisplay(Display):
 
     def plotly(self) -> PlotlyFigure:
         """Return the chart of Q against T2 as data for Plotly; row numbers appear on hover."""
-        drawn = sample(np.maximum(*self._relative()))
+        drawn = sample(np.maximum(*self._relative))
         t2, q, rows, alarm = self.t2[drawn], self.q[drawn], self.rows[drawn], self.alarm[drawn]
         data = [
             markers(t2[which], q[which], rows[which], "T2 %{x:.4g}<br>Q %{y:.4g}", name, look)
@@ -134,7 +135,7 @@ class MonitoringDisplay(Display):
             )
             if which.any()
         ]
-        t2_limit, q_limit = self._drawn_limits()
+        t2_limit, q_limit = self._limits
         name = "limits" if self.level is None else f"limits, {self.level:.0%}"
         data += [
             dashed([t2_limit] * 2, [q.min(), max(q.max(), q_limit)], name),
@@ -142,21 +143,12 @@ class MonitoringDisplay(Display):
         ]
         log = {"type": "log", "dtick": 1}
         scales = {
-            axis: log for axis, values in zip(("xaxis", "yaxis"), self._relative(), strict=True) if _is_wide(values)
+            axis: log for axis, values in zip(("xaxis", "yaxis"), self._relative, strict=True) if _is_wide(values)
         }
         return figure("T2, within the model", "Q, distance to the model", data, **scales)
 
-    def _relative(self) -> tuple[Float64Array, Float64Array]:
-        t2_limit, q_limit = self._drawn_limits()
-        return self.t2 / t2_limit, self.q / q_limit
-
-    def _drawn_limits(self) -> tuple[float, float]:
-        """Return the positions of the limits, which are (nearly) zero for rows without variation."""
-        least = 1e-9 * self.t2.max(initial=0.0), 1e-9 * self.q.max(initial=0.0)
-        return max(self.t2_limit, least[0]) or 1.0, max(self.q_limit, least[1]) or 1.0
-
     def _draw_chart(self, ax: Axes) -> int:
-        (t2, q), (t2_limit, q_limit) = self._relative(), self._drawn_limits()
+        (t2, q), (t2_limit, q_limit) = self._relative, self._limits
         drawn = sample(np.maximum(t2, q))
         above = self.alarm[drawn]
         look = points(len(drawn))
@@ -187,7 +179,7 @@ class MonitoringDisplay(Display):
                 ax.annotate(f"{self.rows[k]:,}", (self.t2[k], self.q[k]), xytext=(4, 3), **look)
 
     def _draw_time(self, ax: Axes) -> None:
-        for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative(), strict=True)):
+        for i, (name, values) in enumerate(zip(("T²", "Q"), self._relative, strict=True)):
             width = 1 if len(self.t2) < 500 else 0.6
             ax.plot(*thin(self.rows, values), color=CLASSES[i], linewidth=width, label=name, alpha=0.9)
             above = np.flatnonzero(values > 1)
@@ -195,7 +187,7 @@ class MonitoringDisplay(Display):
             look = {"color": CLASSES[i], "marker": "o^"[i], **points(max(200, len(above)))}
             ax.scatter(self.rows[above], values[above], zorder=3, **look)
         ax.axhline(1, color=INK, linewidth=1.1, linestyle="--", gid="limit")
-        _set_scale(ax, "y", np.concatenate(self._relative()))
+        _set_scale(ax, "y", np.concatenate(self._relative))
         ax.margins(x=0.01)
         ax.locator_params(axis="x", nbins=8)
         ax.xaxis.set_major_formatter("{x:,.0f}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,6 @@ if TYPE_CHECKING:
 _MOST_CLASSES, _MOST_INTERACTIVE = 10, 20
 _OTHERS = "others"
 _MISSING = "no value"
-
-
-class Ellipse(NamedTuple):
-    """A region that contains most rows: mean, covariance, and the number of rows they are computed from."""
-
-    mean: Float64Array
-    covariance: Float64Array
-    n_rows: float
-
-    def outline(self, level: float) -> Float64Array:
-        """Return points on the border of Hotelling's T2."""
-        n_dimensions = len(self.mean)
-        values, vectors = np.linalg.eigh(self.covariance)
-        axes = vectors * np.sqrt(np.maximum(values, 0.0) * t2_limit(level, n_dimensions, self.n_rows))
-        turn = np.linspace(0, 2 * np.pi, 181) if n_dimensions == 2 else np.array([-np.pi, 0.0])
-        circle = np.stack([np.cos(turn), np.sin(turn)])[:n_dimensions]
-        outline: Float64Array = self.mean + (axes @ circle).T
-        return outline
 
 
 class ScoresDisplay(Display):
@@ -104,7 +86,10 @@ class ScoresDisplay(Display):
         self.labels = labels
         self.rows: Array = np.arange(len(self.scores)) if rows is None else np.asarray(rows)
         self.has_values = self.y is not None and bool(has_values)
-        self.ellipse = self._own_ellipse() if ellipse is None else Ellipse(*ellipse)
+        n, n_dimensions = self.scores.shape
+        if ellipse is None and n > n_dimensions + 1:
+            ellipse = self.scores.mean(axis=0), np.atleast_2d(np.cov(self.scores.T)), float(n)
+        self.ellipse: tuple[Float64Array, Float64Array, float] | None = ellipse
 
     @classmethod
     def from_estimator(
@@ -176,7 +161,13 @@ class ScoresDisplay(Display):
                 continue
             tone, marker = (FAINT, ".") if is_rest else (CLASSES[i], CLASS_MARKERS[i])
             ax.scatter(*at.T, color=tone, marker=marker, label=short(name) or None, zorder=2 - is_rest, **look)
-        self._draw_ellipse(ax, level)
+        dashes: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--", "gid": "ellipse"}
+        for i, line in enumerate(self._outlines(level)):
+            dashes["label"] = None if i else _share(level)
+            if self._is_plane:
+                ax.plot(*line.T, **dashes)
+            else:
+                ax.axhline(line[0, 1], **dashes)
         above = 0
         if ax.get_legend_handles_labels()[1]:
             has_classes = self.y is not None and not self.has_values
@@ -233,18 +224,17 @@ class ScoresDisplay(Display):
         missing = ~np.isfinite(self.y[drawn].astype(np.float64))
         return {_MISSING: drawn[missing], "": drawn[~missing]} if missing.any() else {"": drawn}
 
-    def _own_ellipse(self) -> Ellipse | None:
-        n, n_dimensions = self.scores.shape
-        if n <= n_dimensions + 1:
-            return None
-        covariance = np.atleast_2d(np.cov(self.scores.T))
-        return Ellipse(self.scores.mean(axis=0), covariance, float(n))
-
     def _outlines(self, level: float) -> list[Float64Array]:
-        """Return the outline of the ellipse, or the two lines of a band; none if there are too few rows."""
-        if self.ellipse is None or self.ellipse.n_rows <= self.scores.shape[1]:
+        """Return the outline of Hotelling's ellipse, or the two lines of a band; none if there are too few rows."""
+        n_dimensions = self.scores.shape[1]
+        if self.ellipse is None or self.ellipse[2] <= n_dimensions:
             return []
-        outline = self.ellipse.outline(level)
+        mean, covariance, n_rows = self.ellipse
+        values, vectors = np.linalg.eigh(covariance)
+        axes = vectors * np.sqrt(np.maximum(values, 0.0) * t2_limit(level, n_dimensions, n_rows))
+        turn = np.linspace(0, 2 * np.pi, 181) if self._is_plane else np.array([-np.pi, 0.0])
+        circle = np.stack([np.cos(turn), np.sin(turn)])[:n_dimensions]
+        outline: Float64Array = mean + (axes @ circle).T
         if self._is_plane:
             return [outline]
         return [np.column_stack([self.rows[[0, -1]], [bound, bound]]) for bound in outline[:, 0]]
@@ -260,15 +250,6 @@ class ScoresDisplay(Display):
         bar.outline.set_visible(False)
         bar.ax.tick_params(color=FAINT, labelcolor=ink(ax), labelsize=SMALL)
         bar.set_label(ylabel or "y", fontsize=SMALL + 1, color=ink(ax))
-
-    def _draw_ellipse(self, ax: Axes, level: float) -> None:
-        look: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--", "gid": "ellipse"}
-        for i, line in enumerate(self._outlines(level)):
-            look["label"] = None if i else _share(level)
-            if self._is_plane:
-                ax.plot(*line.T, **look)
-            else:
-                ax.axhline(line[0, 1], **look)
 
 
 def _share(level: float) -> str:

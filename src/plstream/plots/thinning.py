@@ -5,8 +5,6 @@ This module alone decides which values are drawn, with matplotlib and with Plotl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,46 +52,3 @@ def sample(distances: Float64Array, most: int = MOST_POINTS) -> NDArray[np.intp]
     order = np.argpartition(distances, n - n_far)
     far, others = order[n - n_far :], order[: n - n_far]
     return np.sort(np.concatenate([far, np.random.default_rng(0).choice(others, most - n_far, replace=False)]))
-
-
-class KeptRows:
-    """The rows with the smallest keys, from blocks of any size.
-
-    With random keys, they are a uniform random sample.
-
-    Parameters
-    ----------
-    size : int
-        Number of rows to keep.
-
-    Attributes
-    ----------
-    columns : dict of str to ndarray
-        Values of the rows, in the order of addition.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.plots.thinning import KeptRows
-    >>> kept = KeptRows(2)
-    >>> for block in ([3.0, 1.0], [0.5, 2.0]):
-    ...     kept.add(np.array(block), {"value": np.array(block)})
-    >>> kept.columns["value"]
-    array([1. , 0.5])
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.columns: dict[str, Array] = {}
-        self._keys = np.empty(0)
-
-    def add(self, keys: Float64Array, columns: Mapping[str, Array]) -> None:
-        """Add a block."""
-        keys = np.concatenate([self._keys, keys])
-        kept = np.sort(np.argsort(keys, kind="stable")[: self.size])
-        old, new = kept[kept < len(self._keys)], kept[kept >= len(self._keys)] - len(self._keys)
-        self.columns = {
-            name: np.concatenate([self.columns[name][old], column[new]]) if self.columns else column[new]
-            for name, column in columns.items()
-        }
-        self._keys = keys[kept]

@@ -20,7 +20,7 @@ from .._core.types import Array, Float64Array, Rows
 from .._core.validation import names_of_target, validate_rows
 from ..data import DataError, Source
 from ..monitoring import Monitor
-from ..plots.thinning import KeptRows
+from ..monitoring.monitor import largest_contributions
 from ..rows import Block, require_alone, validate_source
 from ..rows.sources import takes_missing
 from ..solvers.completion import FactorModel, has_gaps, observed_means
@@ -29,62 +29,37 @@ from ..states import Gram, Moments
 # Components whose scores are drawn.
 N_COMPONENTS = 4
 # Number of rows drawn, and of unusual rows listed with the features responsible.
-_N_DRAWN, _N_NAMED, _N_CAUSES = 2000, 10, 3
+_N_DRAWN, _N_NAMED = 2000, 10
 
 
 @dataclass
 class EvaluationResult:
-    """Results of a model on data.
-
-    Attributes
-    ----------
-    name : str
-        Name of the data.
-    target_names : list of str, or None
-        Names of its targets.
-    monitor : Monitor or None
-        Source of T2, Q and their limits.
-    no_monitor : str
-        Why there is no monitor, if so.
-    has_labels : bool
-        Whether y holds labels.
-    n_rows : int
-        Number of rows.
-    metrics : Metrics or None
-        Metrics of the predictions, if there are predictions and y.
-    metrics_beyond, metrics_within : Metrics or None
-        The same for the rows beyond a limit of T2 or Q, and for the others, if any.
-    moments : Gram
-        Means and covariances of the scores.
-    features : Moments
-        Means and variances of the features.
-    n_t2_alarms, n_q_alarms, n_alarms : int
-        Number of rows beyond the limit of T2, of Q, and of either.
-    sample : dict of str to ndarray
-        A random sample of rows: their number ``row``, ``scores``, and if known ``y``, ``predicted``, ``t2`` and ``q``.
-    unusual : dict of str to ndarray
-        The rows farthest beyond the limits of T2 and Q, farthest first: as in the sample, with ``excess``, the larger
-        of T2 and Q relative to its limit, and the features ``X``.
-    causes : list
-        For each unusual row, the features with the largest contributions to T2 or Q, and their shares.
-    """
+    """Results of a model on data; None for those that are not available."""
 
     name: str
     target_names: list[str] | None
+    # Source of T2, Q and their limits, or the reason why there is none.
     monitor: Monitor | None = None
     no_monitor: str = ""
     has_labels: bool = False
     n_rows: int = 0
+    # Of the predictions: of all rows, of those beyond a limit of T2 or Q, and of the others.
     metrics: Metrics | None = None
     metrics_beyond: Metrics | None = None
     metrics_within: Metrics | None = None
+    # Means and covariances of the scores, means and variances of the features.
     moments: Gram = field(default_factory=lambda: Gram(0, 0))
     features: Moments = field(default_factory=lambda: Moments(0, 0))
+    # Numbers of rows beyond the limit of T2, of Q, and of either.
     n_t2_alarms: int = 0
     n_q_alarms: int = 0
     n_alarms: int = 0
+    # A random sample of rows: their number ``row``, ``scores``, and if known ``y``, ``predicted``, ``t2`` and ``q``.
     sample: dict[str, Array] = field(default_factory=dict)
+    # The rows farthest beyond the limits, farthest first: as in the sample, with ``excess``, the larger of T2 and Q
+    # relative to its limit, and the features ``X``.
     unusual: dict[str, Array] = field(default_factory=dict)
+    # For each of them, the features with the largest contributions to T2 or Q, and their shares.
     causes: list[list[tuple[int, float]]] = field(default_factory=list)
 
     @property
@@ -110,7 +85,6 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
         if target is not None:
             check_consistent_length(rows, target)
         result = EvaluationResult("the data given", names_of_target(y))
-    drawn, named = KeptRows(_N_DRAWN), KeptRows(_N_NAMED)
     # The keys of rows do not depend on the blocks.
     random = np.random.default_rng(0)
     row, completes = getattr(X, "first_row", 0), takes_missing(model)
@@ -127,20 +101,33 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
             if not block.shape[0]:
                 continue
             columns |= _add(result, model, block, block_y)
-            drawn.add(random.random(block.shape[0]), columns)
+            columns["key"] = random.random(block.shape[0])
+            result.sample = smallest(result.sample, columns, _N_DRAWN)
             if result.monitor is not None:
-                excess = np.maximum(*_relative(columns, result.monitor))
-                most = np.argsort(-excess, kind="stable")[:_N_NAMED]
-                columns = {name: column[most] for name, column in columns.items()}
-                named.add(-excess[most], columns | {"excess": excess[most], "X": _dense(block[most])})
+                columns["key"] = -np.maximum(*_relative(columns, result.monitor))
+                most = np.argsort(columns["key"], kind="stable")[:_N_NAMED]
+                columns = {name: column[most] for name, column in columns.items()} | {"X": _dense(block[most])}
+                result.unusual = smallest(result.unusual, columns, _N_NAMED)
         if not result.n_rows:
             raise DataError(f"{result.name} has no rows.")
-        result.sample = drawn.columns
         if result.monitor is not None:
-            order = np.argsort(-named.columns["excess"], kind="stable")
-            result.unusual = {name: column[order] for name, column in named.columns.items()}
-            result.causes = _causes(result.monitor, result.unusual)
+            order = np.argsort(result.unusual["key"], kind="stable")
+            result.unusual = {name: column[order] for name, column in result.unusual.items()}
+            result.unusual["excess"] = -result.unusual.pop("key")
+            t2, q = _relative(result.unusual, result.monitor)
+            result.causes = [
+                largest_contributions(result.monitor, X, "q" if is_q else "t2")
+                for X, is_q in zip(result.unusual["X"], q >= t2, strict=True)
+            ]
     return result
+
+
+def smallest(kept: dict[str, Array], new: dict[str, Array], size: int) -> dict[str, Array]:
+    """Return the rows with the smallest ``key`` of kept and new ones, in order; random keys give a random sample."""
+    if kept:
+        new = {name: np.concatenate([kept[name], column]) for name, column in new.items()}
+    rows = np.sort(np.argsort(new["key"], kind="stable")[:size])
+    return {name: column[rows] for name, column in new.items()}
 
 
 def _blocks(rows: Any, target: Array | None) -> Iterator[tuple[Rows, Array | None]]:
@@ -223,18 +210,6 @@ def _added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> M
     metrics = metrics_for(model, y) if metrics is None else metrics
     metrics.add(y, predicted)
     return metrics
-
-
-def _causes(monitor: Monitor, rows: dict[str, Array]) -> list[list[tuple[int, float]]]:
-    t2, q = _relative(rows, monitor)
-    causes = []
-    for X, is_q in zip(rows["X"], q >= t2, strict=True):
-        parts = monitor.contributions(X[None], "q" if is_q else "t2")[0]
-        most = np.argsort(-parts, kind="stable")[:_N_CAUSES]
-        # Contributions to T2 may be negative; the others then sum to more than T2.
-        total = np.abs(parts).sum()
-        causes.append([(int(k), float(parts[k] / total)) for k in most if parts[k] > 0])
-    return causes
 
 
 def _relative(rows: dict[str, Array], monitor: Monitor) -> tuple[Float64Array, Float64Array]:

@@ -152,9 +152,14 @@ class Section:
         """
         name, data = _new_id("plot", self._ids), _new_id("data", self._ids)
         self._plotted = True
+        choice = ""
+        if len(figures) > 1:
+            options = "".join(f"<option>{escape(option)}</option>" for option in figures)
+            select = f"<select data-of='{name}' autocomplete='off'>{options}</select>"
+            choice = f"<p class='choice'><label>Show {select}</label></p>"
         words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         return self._add(
-            f"<figure>{_choice(figures, name)}<div class='drawing' id='{name}' role='img' "
+            f"<figure>{choice}<div class='drawing' id='{name}' role='img' "
             f"aria-label='{escape(description)}' data-views='{data}'></div><noscript><p class='note'>This figure is "
             "drawn by a script of this page: allow scripts to run.</p></noscript><script type='application/json' "
             f"id='{data}'>{_as_json(figures)}</script>{words}</figure>"
@@ -309,13 +314,6 @@ def _shown(part: Any) -> Any:
         case list() | tuple():
             return [_shown(value) for value in part]
     return part
-
-
-def _choice(names: Collection[str], name: str) -> str:
-    if len(names) < 2:
-        return ""
-    options = "".join(f"<option>{escape(option)}</option>" for option in names)
-    return f"<p class='choice'><label>Show <select data-of='{name}' autocomplete='off'>{options}</select></label></p>"
 
 
 def inline_svg(svg: str, name: str, description: str) -> str:

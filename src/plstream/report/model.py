@@ -16,7 +16,7 @@ from ..monitoring.pipelines import last_step
 from ..plots import CrossValidationDisplay, ExplainedVarianceDisplay, MonitoringDisplay, ScoresDisplay
 from ..plots.interactive import PlotlyFigure
 from ..plots.scores import component_labels
-from .diagnostics import Diagnostic, diagnose
+from .diagnostics import diagnose
 from .evaluation import N_COMPONENTS, EvaluationResult, evaluate
 from .features import features_part
 from .html import Page, Section
@@ -73,13 +73,21 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     responses = summary.responses(None if result is None else result.target_names)
     diagnostics = diagnose(summary, result, responses)
     problems = [diagnostic for diagnostic in diagnostics if diagnostic[0] in {"no", "partly"}]
+    points = "The checks below found no problems." if diagnostics else ""
+    if problems:
+        points = f"There {'is one point' if len(problems) == 1 else f'are {len(problems)} points'} to check:"
     page = Page(
         title or f"{summary.kind}: a report",
-        [*filter(None, [_what(summary), _how_good(summary, result, responses), _how_many(diagnostics, problems)])],
+        [*filter(None, [_what(summary), _how_good(summary, result, responses), points])],
         f"Made by plstream {plstream.__version__}. This page is a single file that loads and sends nothing.",
     )
-    page.verdicts(problems)
-    _facts(page, summary, result)
+    sizes = {
+        "Components": summary.n_components,
+        "Features": len(summary.feature_names),
+        "Training rows": summary.n_rows,
+        "Rows of data": None if result is None else result.n_rows,
+    }
+    page.verdicts(problems).facts({name: f"{size:,}" for name, size in sizes.items() if size is not None})
     if result is not None and result.metrics is not None:
         predictions_part(page.part("How well it predicts"), summary, result, responses)
     _components(page, summary)
@@ -145,23 +153,6 @@ def _metrics_sentence(metrics: Metrics, responses: list[str]) -> str:
     ]
     more = f", and {counted(len(parts) - 2, 'more response')}" if len(parts) > 2 else ""
     return f"it predicts {', and '.join(parts[:2])}{more}."
-
-
-def _how_many(diagnostics: list[Diagnostic], problems: list[Diagnostic]) -> str:
-    n = len(problems)
-    if not n:
-        return "The checks below found no problems." if diagnostics else ""
-    return f"There {'is one point' if n == 1 else f'are {n} points'} to check:"
-
-
-def _facts(page: Page, summary: ModelSummary, result: EvaluationResult | None) -> None:
-    facts = {
-        "Components": summary.n_components,
-        "Features": len(summary.feature_names),
-        "Training rows": summary.n_rows,
-        "Rows of data": None if result is None else result.n_rows,
-    }
-    page.facts({name: f"{number:,}" for name, number in facts.items() if number is not None})
 
 
 def _components(page: Page, summary: ModelSummary) -> None:

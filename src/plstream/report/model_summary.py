@@ -16,40 +16,7 @@ N_RESPONSES = 4
 
 
 class ModelSummary:
-    """The results of a fitted model; None for those that the model lacks.
-
-    Parameters
-    ----------
-    model : object
-        A fitted model of this package, or a pipeline that ends with one.
-
-    Attributes
-    ----------
-    given, model : object
-        The given model, and the last step if it is a pipeline.
-    kind : str
-        Name of its class.
-    before : tuple of str
-        Names of the preceding steps of a pipeline.
-    feature_names : tuple of str
-        Names of the features.
-    n_rows : int or None
-        Number of training samples.
-    n_components, n_requested : int or None
-        Number of components found, and requested.
-    weights, loadings : ndarray of shape (n_features, n_components), or None
-        Weights (or directions of another kind), and loadings of X.
-    coefficients : ndarray of shape (n_responses, n_features), or None
-        Coefficients.
-    scale : ndarray of shape (n_features,), or None
-        Divisors of the features.
-    importance : ndarray of shape (n_features,), or None
-        VIP, or the scores by which a selector ranks features.
-    kept : ndarray of shape (n_features,), or None
-        Mask of the features that a selector keeps.
-    classes : ndarray, or None
-        Labels that it predicts.
-    """
+    """The results of a fitted model of this package, or of the last step of a pipeline; None for those it lacks."""
 
     def __init__(self, model: Any) -> None:
         last, _ = last_step(model)
@@ -59,19 +26,22 @@ class ModelSummary:
             instead = f": pass its {inside}" if inside else ""
             raise TypeError(f"A report requires a fitted model of plstream, not {type(last).__name__}{instead}.")
         check_is_fitted(last)
+        self.given, self.model, self.kind = model, last, type(last).__name__
         steps = [step for _, step in model.steps[:-1]] if last is not model else []
         self.before = tuple(type(step).__name__ for step in steps if hasattr(step, "transform"))
         self.feature_names = tuple(map(str, feature_names(model)))
-        self.given, self.model = model, last
-        self.kind = type(last).__name__
         self.n_rows: int | None = getattr(last, "n_samples_seen_", None)
+        # One column per component: weights, or directions of another kind.
         self.weights = weights_of(last)
         self.loadings = self._first_of("x_loadings_")
+        # One row per response.
         self.coefficients = self._first_of("coef_")
         self.scale = self._first_of("x_scale_")
+        # VIP, or the scores by which a selector ranks features, and the features that it keeps.
         self.importance = self._first_of("vip_", "scores_")
         self.kept = self._first_of("support_")
         self.classes = self._first_of("classes_")
+        # The number of components found, and requested.
         self.n_components: int | None = getattr(last, "n_components_", None)
         self.n_requested = self.n_components if self.weights is None else self.weights.shape[1]
 

@@ -19,7 +19,7 @@ _LOOP_BYTES = 2 << 20
 # With fewer columns, loops along rows are slower than NumPy.
 _LEAST_COLUMNS = 32
 
-AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
+_AS_FLOAT64: Callable[[Array], Float64Array] = partial(np.asarray, dtype=np.float64)
 
 
 class ArrayRows(TrainingRows):
@@ -64,7 +64,7 @@ class ArrayRows(TrainingRows):
         batch_size: int | None = None,
         n_classes: int = 0,
         class_weight: Float64Array | None = None,
-        numbers: Callable[[Array], Float64Array] = AS_FLOAT64,
+        numbers: Callable[[Array], Float64Array] = _AS_FLOAT64,
         feature_names: Any = None,
     ) -> None:
         self.X: Rows = X.tocsr() if sparse.issparse(X) else X
@@ -99,8 +99,13 @@ class ArrayRows(TrainingRows):
         require_finite("X", self.X, self.weight, self.feature_names, allow_missing=self.allow_missing)
         require_finite("y", self.Y, self.weight, allow_missing=self.allow_missing)
 
+    def n_rows_from(self, start: int) -> int:
+        """Return the number of rows of nonzero weight from ``start`` on."""
+        return super().n_rows_from(start) if self.weight is None else int(np.count_nonzero(self.weight[start:]))
+
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows, starting at the beginning of a block."""
+        n_skipped = 0
         for first in range(start, self.X.shape[0], self.batch_size):
             rows = slice(first, first + self.batch_size)
             weight = None if self.weight is None else self.weight[rows]
@@ -109,5 +114,7 @@ class ArrayRows(TrainingRows):
                 block = block.weighted(self.class_weight)
             if weight is not None:
                 block = block.present()
+            n_skipped += block.n_skipped
             if block.n_rows:
-                yield block
+                yield block._replace(n_skipped=n_skipped)
+                n_skipped = 0

@@ -117,8 +117,6 @@ class TrainingRows(ABC):
     """Whether the rows are dense, and too large for memory or large enough for compiled loops to be faster."""
     in_memory: bool = False
     """Whether the rows are dense, and few enough to be copied as a whole."""
-    slow: bool = False
-    """Whether every read, not only the first one, is much slower than one of a binary file of numbers."""
     allow_missing: bool = False
     """Whether NaN is a missing value rather than an error."""
     # Number of blocks processed at a time, for memory estimates.

@@ -311,8 +311,8 @@ def _keep_first(first: Array, _second: Array) -> Array:
     return first
 
 
-def _first_y(block: LoadedBlock) -> Array:
-    return _y_of_first_row(*block.parts[:2])
+def _first_y(blocks: Iterator[LoadedBlock]) -> Array:
+    return _y_of_first_row(*next(blocks).parts[:2])
 
 
 def _y_of_first_row(X: Any, y: Any) -> Array:

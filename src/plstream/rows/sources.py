@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain
 from typing import Any, Self, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._core.errors import DataError, NonFiniteError
+from .._core.progress import track
 from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Float64Array, Rows
 from .._core.urls import shown
@@ -20,7 +21,7 @@ from .._core.warnings import warn_user
 from ..data import Source, open_source
 from ..data.objects import is_frame, is_table
 from ..data.reading import NoRoomError, Parts, TemporaryCopy
-from .arrays import AS_FLOAT64, ArrayRows
+from .arrays import ArrayRows
 from .blocks import Block, Part, TrainingRows
 from .collections import CollectionRows, apply_lazily, is_collection
 
@@ -52,8 +53,6 @@ class SourceRows(TrainingRows):
         self.source = source
         self.weighted = weighted and "weight" in source.roles
         self.n_columns = source.n_columns
-        # Sources with weights are never copied. Others are copied if there is room, on which results must not depend.
-        self.slow = source.slow and "weight" in source.roles
         self.set_n_rows(source.n_rows)
         self.learn(numbers, n_classes, class_weight)
         self._blocks: Iterator[Parts] | None = None
@@ -84,11 +83,10 @@ class SourceRows(TrainingRows):
         if first is None or self._blocks is None:
             self._blocks = self.source.records(start)
         n_rows, n_skipped = start, 0
-        for X, y, *others in chain([] if first is None else [first], self._blocks):
-            assert X is not None
-            weight = self._weight(dict(zip(self.source.roles, others, strict=True)), n_rows)
-            block = Block(X, self._numbers(y, len(X), n_rows), weight, self.compiled, self.n_classes).present()
-            n_rows += len(X)
+        for record in chain([] if first is None else [first], self._blocks):
+            block = Block(*self.numeric(record, n_rows), self.compiled, self.n_classes)
+            n_rows += block.n_rows
+            block = block.present()
             n_skipped += block.n_skipped
             if block.n_rows:
                 block = block._replace(n_skipped=n_skipped)
@@ -96,6 +94,13 @@ class SourceRows(TrainingRows):
                 n_skipped = 0
         if not n_rows:
             self._require_block(None)
+
+    def numeric(self, record: Parts, row: int) -> tuple[Array, Float64Array, Float64Array | None]:
+        """Return X, y as numbers, and the weights of a block that begins at a row."""
+        X, y, *others = record
+        assert X is not None
+        weight = self._weight(dict(zip(self.source.roles, others, strict=True)), row)
+        return X, self._numbers(y, len(X), row), weight
 
     def n_rows_from(self, start: int) -> int:
         """Return the number of rows of nonzero weight from ``start`` on, reading only the weights."""
@@ -127,9 +132,12 @@ class SourceRows(TrainingRows):
         weight = columns.get("weight") if self.weighted else None
         if weight is None:
             return None
-        if (weight < 0).any():
-            at = self.source.first_row + row + int(np.argmax(weight < 0))
-            raise DataError(f"In {self.source.name}, row {at}, the weight is negative: it must be zero or more.")
+        if not (valid := weight >= 0).all():
+            at = int(np.argmin(valid))
+            # Of a model with missing='model', for which readers return missing values as NaN.
+            problem = "missing" if np.isnan(weight[at]) else "negative"
+            at += self.source.first_row + row
+            raise DataError(f"In {self.source.name}, row {at}, the weight is {problem}: it must be zero or more.")
         return np.asarray(weight, dtype=np.float64)
 
     def _require_block(self, block: Parts | None) -> Parts:
@@ -146,13 +154,12 @@ class _MappedRows(ArrayRows):
         source: Source,
         X: Array,
         Y: Array,
-        numbers: Numbers,
-        batch_size: int | None,
+        weight: Float64Array | None = None,
         *,
         is_copy: bool = False,
-        **labels: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(X, Y, batch_size=batch_size, numbers=numbers, **labels)
+        super().__init__(X, Y, weight, **options)
         self.source = source
         self.is_copy = is_copy
 
@@ -188,15 +195,14 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
         X, y = mapped
         assert y is not None
         numbers(y[:1])
-        yield _MappedRows(source, X, y.reshape(len(y), -1), numbers, batch_size, **labels)
+        yield _MappedRows(source, X, y.reshape(len(y), -1), numbers=numbers, batch_size=batch_size, **labels)
         source.require_unchanged()
         return
     with SourceRows(source, numbers, **labels) as rows:
-        # A copy has only X and y.
-        if source.slow and "weight" not in source.roles and (copy := _copied(rows)) is not None:
-            with copy as (X, Y):
+        if source.slow and (copy := _copied(rows)) is not None:
+            with copy as columns:
                 # The same blocks as without a copy: results must not depend on free disk space.
-                yield _MappedRows(source, X, Y, AS_FLOAT64, source.block_rows, is_copy=True, **labels)
+                yield _MappedRows(source, *columns, is_copy=True, batch_size=source.block_rows, **labels)
             return
         rows.set_n_rows(source.n_weighted() if "weight" in source.roles else source.count())
         yield rows
@@ -215,9 +221,19 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
     """Return a copy of the rows, or None if disk space is insufficient."""
     source = rows.source
     n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
-    blocks = rows.tracked_blocks("copied to a temporary file, as it is slow to read")
+    label = "copied to a temporary file, as it is slow to read"
+
+    def blocks() -> Iterator[tuple[Array, ...]]:
+        row = 0
+        with closing(track(source.records(), label, source.n_rows, lambda record: len(record[0]))) as records:
+            for record in records:
+                yield tuple(column for column in rows.numeric(record, row) if column is not None)
+                row += len(record[0])
+        if not row:
+            raise source.no_rows()
+
     try:
-        return TemporaryCopy(((block.X, block.Y) for block in blocks), n_bytes)
+        return TemporaryCopy(blocks(), n_bytes)
     except NoRoomError:
         return None
 

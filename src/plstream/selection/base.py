@@ -208,11 +208,4 @@ def ranking_of(scores: Float64Array) -> NDArray[np.intp]:
     with np.errstate(invalid="ignore"):
         drops = -np.diff(scores[order], prepend=scores[order[:1]])
     group = np.cumsum(drops > TIE * sizes[order] + _TIE_OF_LARGEST * sizes.max(initial=0.0))
-    return ranks(order[np.lexsort((order, group))])
-
-
-def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rank of every feature, from the features in order of decreasing score."""
-    ranking = np.empty_like(order)
-    ranking[order] = np.arange(1, len(order) + 1)
-    return ranking
+    return np.argsort(order[np.lexsort((order, group))]) + 1

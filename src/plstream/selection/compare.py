@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, indexable
 
 from .._core.progress import listening, track
 from .._core.types import Float64Array
-from .base import number_to_keep, ranks
+from .base import number_to_keep
 
 Ranking = NDArray[np.intp]
 
@@ -309,7 +309,8 @@ def _ranking_by(name: str, selector: Any) -> Ranking:
     if not hasattr(selector, "scores_"):
         raise ValueError(f"{name!r} has neither ranking_ nor scores_ after fit: it cannot be compared.")
     # Without ties by rounding: rounding errors in scores of other libraries are unknown.
-    return ranks(np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable"))
+    order = np.argsort(-np.asarray(selector.scores_, dtype=np.float64), kind="stable")
+    return np.argsort(order) + 1
 
 
 def _n_kept(keep: Any, n_features: int) -> int:

@@ -4,16 +4,15 @@ With edges A and a rate r, walks of length l have weights ``r^l A^l 1``. Their s
 if r times the spectral radius of A is less than one.
 
 A graph of m features has m^2 edges, or 5 GB for 25,088 features. They are stored only for up to a few hundred
-features, by :meth:`Edges.dense`; otherwise only their products with vectors are computed.
+features, by ``Edges.dense``; otherwise only their products with vectors are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,73 +60,47 @@ def rank_graph_multiplications(n: int, m: int) -> float:
     return n * m * m / 2 * (1 + _PRODUCTS * recomputed) + 40.0 * _PRODUCTS * m * m
 
 
-class Edges(Protocol):
-    """Non-negative weights of the edges of a graph."""
+class Edges(NamedTuple):
+    """Non-negative weights A of the edges of a graph."""
 
-    def product(self, v: Float64Array) -> Float64Array:
-        """Return A v."""
-        ...
-
-    def dense(self) -> Float64Array:
-        """Return A."""
-        ...
+    product: Callable[[Float64Array], Float64Array]
+    """Returns A v."""
+    dense: Callable[[], Float64Array]
+    """Returns A."""
 
 
-@dataclass(frozen=True)
-class WeightedSum:
-    """A weighted sum of edges."""
+def weighted_sum(*parts: tuple[float, Edges]) -> Edges:
+    """Return a weighted sum of edges."""
+    used = [(weight, edges) for weight, edges in parts if weight]
 
-    parts: Sequence[tuple[float, Edges]]
-
-    def product(self, v: Float64Array) -> Float64Array:
-        """Return A v."""
-        return sum((weight * edges.product(v) for weight, edges in self.parts if weight), np.zeros(len(v)))
-
-    def dense(self) -> Float64Array:
-        """Return A."""
-        total, *others = (weight * edges.dense() for weight, edges in self.parts if weight)
+    def dense() -> Float64Array:
+        total, *others = (weight * edges.dense() for weight, edges in used)
         for edges in others:
             total += edges
         return total
 
+    return Edges(lambda v: sum((weight * edges.product(v) for weight, edges in used), np.zeros(len(v))), dense)
 
-class PairwiseMaximum:
-    """The larger of the values of two features: products take O(m) once the values are sorted."""
 
-    def __init__(self, values: Float64Array) -> None:
-        self.values = values
-        self._order = np.argsort(values)
+def low_rank(left: Float64Array, right: Float64Array) -> Edges:
+    """Return L R', with few columns."""
+    return Edges(lambda v: left @ (right.T @ v), lambda: left @ right.T)
 
-    def product(self, v: Float64Array) -> Float64Array:
-        """Return A v: each value times the sum of v over smaller values, plus the larger values times v."""
-        values, sorted_v = self.values[self._order], v[self._order]
-        own = values * np.cumsum(sorted_v)
-        larger = np.cumsum((values * sorted_v)[::-1])[::-1]
+
+def pairwise_maximum(values: Float64Array) -> Edges:
+    """Return the larger of the values of two features: products take O(m) once the values are sorted."""
+    order = np.argsort(values)
+    ascending = values[order]
+
+    def product(v: Float64Array) -> Float64Array:
+        # Each value times the sum of v over smaller values, plus the larger values times v.
+        own = ascending * np.cumsum(v[order])
+        larger = np.cumsum((ascending * v[order])[::-1])[::-1]
         result = np.empty_like(v)
-        result[self._order] = own + np.append(larger[1:], 0.0)
+        result[order] = own + np.append(larger[1:], 0.0)
         return result
 
-    def dense(self) -> Float64Array:
-        """Return A."""
-        return np.maximum.outer(self.values, self.values)
-
-
-@dataclass(frozen=True)
-class LowRank:
-    """L R', with few columns."""
-
-    left: Float64Array
-    right: Float64Array
-
-    def product(self, v: Float64Array) -> Float64Array:
-        """Return A v."""
-        product: Float64Array = self.left @ (self.right.T @ v)
-        return product
-
-    def dense(self) -> Float64Array:
-        """Return A."""
-        edges: Float64Array = self.left @ self.right.T
-        return edges
+    return Edges(product, lambda: np.maximum.outer(values, values))
 
 
 class SpearmanDissimilarity:

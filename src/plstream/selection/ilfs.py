@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,47 +16,12 @@ from .._core.schema import Numbers, stored
 from .._core.types import Array, Float64Array
 from .._core.warnings import warn_user
 from .base import FeatureRanking, needs_labels
-from .statistics import map_features, to_common_size
+from .statistics import per_feature, to_common_size
 
 # Differences below this relative tolerance are rounding errors.
 _ROUNDING = 1e-12
 # Probabilities of tokens are kept above zero, so that nothing is divided by zero.
 _LEAST_PROBABILITY = 1e-200
-
-
-@dataclass(frozen=True)
-class _Variant:
-    """The differences between the two released implementations."""
-
-    n_tokens: int
-    least_tokens: int
-    n_iter: int
-    own_range: bool
-    """Whether tokens divide the range of a feature's distances, or [0, 1]."""
-    prior_tokens: Callable[[int], slice]
-    """The tokens whose share of the rows is the prior, by the number of tokens."""
-    factor: Callable[[Float64Array], float]
-    """The spectral radius to which the graph of probabilities is scaled."""
-
-
-_VARIANTS = {
-    "A": _Variant(
-        n_tokens=4,
-        least_tokens=4,
-        n_iter=1000,
-        own_range=False,
-        prior_tokens=lambda n_tokens: slice(n_tokens - 3, None),
-        factor=lambda p: float(np.ceil(p.max() * p.sum()) / len(p)),
-    ),
-    "B": _Variant(
-        n_tokens=6,
-        least_tokens=2,
-        n_iter=15,
-        own_range=True,
-        prior_tokens=lambda n_tokens: slice(max(1, round(0.2 * n_tokens))),
-        factor=lambda _: 0.99,
-    ),
-}
 
 
 @stored(
@@ -197,32 +160,34 @@ class ILFS(FeatureRanking):
 
     def _score(self, X: Array, classes: NDArray[np.intp] | None) -> Float64Array:
         assert classes is not None
-        variant = _VARIANTS[self.variant]
-        n_tokens = variant.n_tokens if self.n_tokens is None else self.n_tokens
-        if n_tokens < variant.least_tokens:
+        of_2017 = self.variant == "A"
+        least_tokens, default_tokens, default_iterations = (4, 4, 1000) if of_2017 else (2, 6, 15)
+        n_tokens = default_tokens if self.n_tokens is None else self.n_tokens
+        n_iter = default_iterations if self.n_iter is None else self.n_iter
+        if n_tokens < least_tokens:
             raise ValueError(
-                f"variant={self.variant!r} requires at least {variant.least_tokens} tokens, but n_tokens is "
+                f"variant={self.variant!r} requires at least {least_tokens} tokens, but n_tokens is "
                 f"{n_tokens}: with fewer, the prior is 1 for all features."
             )
-        n_iter = variant.n_iter if self.n_iter is None else self.n_iter
         chance = 1 / len(self.classes_)
 
         def count(features: Float64Array) -> tuple[Float64Array, NDArray[np.bool_]]:
             distances, same_mean = distances_to_own_class(features, classes)
-            return count_tokens(distances, n_tokens, chance, own_range=variant.own_range), same_mean
+            return count_tokens(distances, n_tokens, chance, own_range=not of_2017), same_mean
 
-        counts, prior = np.empty((X.shape[1], n_tokens)), np.empty(X.shape[1])
-        for columns, (block, same_mean) in map_features(count, X, "ILFS"):
-            counts[columns] = block
-            share = block[:, variant.prior_tokens(n_tokens)].sum(axis=1) / len(X)
-            prior[columns] = np.where(same_mean, 0.0, share)
+        counts, same_mean = per_feature(count, X, "ILFS")
+        # The tokens whose share of the rows is the prior.
+        tokens = slice(n_tokens - 3, None) if of_2017 else slice(max(1, round(0.2 * n_tokens)))
+        prior = np.where(same_mean, 0.0, counts[:, tokens].sum(axis=1) / len(X))
         self.log_odds_, self.token_probabilities_ = fit_factors(counts, prior, n_iter, update_tokens=self.update_tokens)
         if self.token_probabilities_[0, 0] < self.token_probabilities_[1, 0]:
             warn_user(
                 "The two factors have swapped their meaning, so the ranking is not reliable: use update_tokens=False."
             )
         self.probabilities_: Float64Array = expit(self.log_odds_)
-        return rank_one_energies(self.probabilities_, variant.factor(self.probabilities_))
+        p = self.probabilities_
+        # The spectral radius to which the graph of probabilities is scaled.
+        return rank_one_energies(p, float(np.ceil(p.max() * p.sum()) / len(p)) if of_2017 else 0.99)
 
     def _ranked_by(self) -> Float64Array:
         return self.log_odds_

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._core.schema import stored
 from .._core.types import Array, Float64Array
 from .base import A_NUMBER_OR_SHARE, FeatureRanking, needs_labels
-from .graph import Edges, LowRank, PairwiseMaximum, SpearmanDissimilarity, WeightedSum, energies
+from .graph import Edges, SpearmanDissimilarity, energies, low_rank, pairwise_maximum, weighted_sum
 from .statistics import deviations, fisher, mutual_information, normalised
 
 # Margin of the rate per feature in the authors' code of infFS_U and infFS_S, so that sums of walks converge.
@@ -137,7 +137,7 @@ class InfFS(FeatureRanking):
             edges = _mixed(X, alpha, signed=released)
         else:
             criteria = fisher(X, classes, perfect=_NO_VARIANCE if released else None)
-            edges = WeightedSum([(alpha, _spread(X)), (1 - alpha, _products(criteria))])
+            edges = weighted_sum((alpha, _spread(X)), (1 - alpha, _products(criteria)))
         return energies(edges, X.shape[1], self.factor, None, symmetric=True, solver=self.solver)
 
     def __sklearn_tags__(self) -> Tags:
@@ -328,7 +328,7 @@ class InfFSS(FeatureRanking):
         right = np.column_stack([(a1 + a2) / 2 * information, (a1 + a3) / 2 * ones])
         if self.symmetrise:
             left, right = np.hstack([left, right]) / 2, np.hstack([right, left])
-        edges = WeightedSum([(1.0, LowRank(left, right)), ((a2 + a3) / 2, _spread(X))])
+        edges = weighted_sum((1.0, low_rank(left, right)), ((a2 + a3) / 2, _spread(X)))
         return _absorbing_energies(self, edges, X.shape[1], symmetric=self.symmetrise)
 
     def _weights(self) -> Float64Array:
@@ -359,18 +359,19 @@ def _mixed(X: Array, alpha: float, *, signed: bool) -> Edges:
     """Return the edges of deviations, with weight alpha, and of correlations, without parts of weight zero."""
     parts: list[tuple[float, Edges]] = []
     if alpha < 1:
-        parts.append((1 - alpha, SpearmanDissimilarity(X, signed=signed)))
+        dissimilarity = SpearmanDissimilarity(X, signed=signed)
+        parts.append((1 - alpha, Edges(dissimilarity.product, dissimilarity.dense)))
     if alpha > 0:
         parts.append((alpha, _spread(X)))
-    return WeightedSum(parts)
+    return weighted_sum(*parts)
 
 
-def _spread(X: Array) -> PairwiseMaximum:
+def _spread(X: Array) -> Edges:
     """Return the larger deviation of two features, scaled to [0, 1] over all pairs; the minimum is on the diagonal."""
-    return PairwiseMaximum(normalised(deviations(X)))
+    return pairwise_maximum(normalised(deviations(X)))
 
 
-def _products(criteria: Float64Array) -> LowRank:
+def _products(criteria: Float64Array) -> Edges:
     """Return the products of criteria, scaled to [0, 1] over all pairs.
 
     With the minimum l and the excess d over it, they are ``d_i d_j + l (d_i + d_j)`` before scaling: a sum without
@@ -380,4 +381,4 @@ def _products(criteria: Float64Array) -> LowRank:
     least, more = criteria.min(), criteria - criteria.min()
     scale = more.max() * (more.max() + 2 * least) or 1.0
     ones = np.ones_like(more)
-    return LowRank(np.column_stack([more, least * more, least * ones]) / scale, np.column_stack([more, ones, more]))
+    return low_rank(np.column_stack([more, least * more, least * ones]) / scale, np.column_stack([more, ones, more]))

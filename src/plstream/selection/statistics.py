@@ -6,7 +6,8 @@ They are computed for blocks of features, on all cores. Functions of a block tak
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ def map_features(function: Callable[[Float64Array], Result], X: Array, label: st
     return track(results, label, m, lambda result: result[0].stop - result[0].start, "features")
 
 
+def per_feature(function: Callable[[Float64Array], tuple[Array, ...]], X: Array, label: str) -> list[Any]:
+    """Return the arrays that a function returns for blocks of columns, each concatenated over all blocks."""
+    results = [result for _, result in map_features(function, X, label)]
+    return [np.concatenate(parts) for parts in zip(*results, strict=True)]
+
+
 def normalised(values: Float64Array) -> Float64Array:
     """Return the values shifted and scaled to [0, 1]; zeros if they are all equal."""
     least, largest = values.min(), values.max()
@@ -61,9 +68,7 @@ def centred_ranks(features: Float64Array) -> NDArray[np.intp]:
 
 def deviations(X: Array) -> Float64Array:
     """Return the standard deviation of every feature (n - 1 degrees of freedom), relative to a common unit."""
-    numbers, exponents = np.empty(X.shape[1]), np.empty(X.shape[1], dtype=np.intc)
-    for columns, values in map_features(_deviations, X, "deviations"):
-        numbers[columns], exponents[columns] = values
+    numbers, exponents = per_feature(_deviations, X, "deviations")
     # Relative to the largest, because the deviation of the largest floats would overflow.
     in_unit: Float64Array = np.ldexp(numbers, exponents - exponents.max())
     return in_unit
@@ -81,16 +86,10 @@ def fisher(X: Array, classes: NDArray[np.intp], *, perfect: float | None = None)
     It is infinite for a feature that is constant in both classes but differs between them. Such a feature receives the
     criterion of the best other feature, or the squared difference divided by ``perfect``.
     """
-    ratios, differences = np.empty(X.shape[1]), np.empty(X.shape[1])
-    at_most = np.sqrt(np.finfo(np.float64).max)
-
-    def of(features: Float64Array) -> tuple[Float64Array, Float64Array]:
-        return _fisher(features, classes)
-
-    for columns, values in map_features(of, X, "Fisher's criterion"):
-        ratios[columns], differences[columns] = values
+    ratios, differences = per_feature(partial(_fisher, classes=classes), X, "Fisher's criterion")
     bounded = np.isfinite(ratios)
     if perfect is not None:
+        at_most = np.sqrt(np.finfo(np.float64).max)
         return np.where(bounded, ratios, np.clip(differences, -at_most, at_most) ** 2 / perfect)
     best = ratios.max(where=bounded, initial=0.0) or 1.0
     return np.where(bounded, ratios, best)
@@ -123,17 +122,12 @@ def mutual_information(X: Array, classes: NDArray[np.intp]) -> Float64Array:
     Bins have equal widths. Empty bins have a probability of 1e-5, and empty cells of the joint histogram a count
     of 1e-5.
     """
-    result = np.empty(X.shape[1])
-
-    def of(features: Float64Array) -> Float64Array:
-        return _mutual_information(features, classes)
-
-    for columns, values in map_features(of, X, "mutual information"):
-        result[columns] = values
-    return result
+    information: Float64Array
+    (information,) = per_feature(partial(_mutual_information, classes=classes), X, "mutual information")
+    return information
 
 
-def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> Float64Array:
+def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> tuple[Float64Array]:
     m, n = features.shape
     n_bins = 20 if n > 200 else max(n // 10, 10)
     to_common_size(features)
@@ -148,8 +142,7 @@ def _mutual_information(features: Float64Array, classes: NDArray[np.intp]) -> Fl
     joint = counts / n
     information = (joint * np.log(joint / of_x[:, None, :] / of_class[:, None])).sum(axis=(1, 2))
     entropies = -(of_x * np.log(of_x)).sum(axis=1) - (of_class * np.log(of_class)).sum()
-    shares: Float64Array = 2.0 * information / entropies
-    return shares
+    return (2.0 * information / entropies,)
 
 
 def _bins(features: Float64Array, n_bins: int) -> NDArray[np.intp]:

@@ -24,7 +24,7 @@ from .._core.types import Array, Float64Array
 from ..data import Source
 from ..distributed import OnWorkers
 from ..estimators import IncrementalPLS
-from ..estimators.solution import Solved
+from ..estimators.attributes import Solved
 from ..rows.collections import apply_lazily, is_collection
 from ..solvers import column_lengths, importance
 from .base import A_NUMBER_OR_SHARE, TIE, NumpySelector, number_to_keep, ranking_of
@@ -135,7 +135,6 @@ def _learns_in_parts(selector: VIPSelector) -> bool:
 
 
 _WITH_VIP = declared(estimators, online, having="vip_")
-stored({"estimator": Object(*_WITH_VIP)})(FrozenEstimator)
 
 
 @stored(

@@ -19,7 +19,7 @@ completed row, not from :math:`\hat t`: the two differ even for complete rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ from scipy import sparse
 from .._core.schema import Numbers, stored
 from .._core.tiles import as_dense
 from .._core.types import Array, Float64Array, FloatArray, Rows
-from ..pls import Factors
 from ..rows import Block
+from .solution import Solution
 
 # Minimum variance of residuals as a share of the mean variance of the columns, for noise-free data.
 _LEAST_NOISE = 1e-8
@@ -39,67 +39,17 @@ _COLUMNS_AT_A_TIME = 1024
 _ROWS_AT_A_TIME = 1024
 
 
-class SolvedModel(Protocol):
-    """The parts of a PLS solution needed to complete rows."""
-
-    @property
-    def factors(self) -> Factors:
-        """Loadings, rotations and sums of squares of scores."""
-
-    @property
-    def x_mean(self) -> Float64Array:
-        """Means of X."""
-
-    @property
-    def y_mean(self) -> Float64Array:
-        """Means of y."""
-
-    @property
-    def x_scale(self) -> Float64Array:
-        """Divisors of X."""
-
-    @property
-    def y_scale(self) -> Float64Array:
-        """Divisors of y."""
-
-    @property
-    def x_squares(self) -> Float64Array:
-        """Sums of squares of the centred and scaled columns of X."""
-
-    @property
-    def y_squares(self) -> Float64Array:
-        """Sums of squares of the centred and scaled columns of y."""
-
-    @property
-    def weight(self) -> float:
-        """Sum of the weights of all rows."""
-
-    def coefficients(self, n_components: int | None) -> Float64Array:
-        """Return the coefficients of the centred X."""
-
-
-@stored(
-    {
-        "n_missing": Numbers("m", least=0),
-        "weight": Numbers("n", least=0),
-        "missing_weight": Numbers("n", least=0),
-    }
-)
+@stored()
 @dataclass
 class Gaps:
-    """Missing cells of training rows, counted for each column of X, and weighted for each column of X and y.
+    """Missing cells of training rows, counted for each column of X, and weighted for each column of X and y."""
 
-    Attributes
-    ----------
-    n_missing : ndarray of shape (m,)
-        Number of missing cells in each column of X.
-    weight, missing_weight : ndarray of shape (m + q,)
-        Sums of the weights of rows with a value, and without one.
-    """
-
-    n_missing: Float64Array
-    weight: Float64Array
-    missing_weight: Float64Array
+    n_missing: Annotated[Float64Array, Numbers("m", least=0)]
+    """Number of missing cells in each column of X."""
+    weight: Annotated[Float64Array, Numbers("n", least=0)]
+    """Sums of the weights of rows with a value, of shape (m + q,)."""
+    missing_weight: Annotated[Float64Array, Numbers("n", least=0)]
+    """Sums of the weights of rows without one."""
 
     @classmethod
     def none(cls, shape: tuple[int, int], weight: float) -> Self:
@@ -190,28 +140,19 @@ def has_gaps(rows: Rows) -> bool:
     return bool(values.dtype.kind == "f" and np.isnan(values).any())
 
 
-@stored(
-    {
-        "mean": Numbers("n"),
-        "scale": Numbers("n", least=0),
-        "loadings": Numbers("n", "k?", finite=False, any_order=True),
-        "precision": Numbers("n", least=0, finite=False),
-        "coefficients": Numbers("q", "m", finite=False, any_order=True),
-    },
-    {"columns are those of X and y": lambda its: its.sizes["n"] == its.sizes["m"] + its.sizes["q"]},
-)
+@stored(rules={"columns are those of X and y": lambda its: its.sizes["n"] == its.sizes["m"] + its.sizes["q"]})
 class FactorModel(NamedTuple):
     """Loadings, variances and coefficients to complete rows. Arrays contain the columns of X, then those of y."""
 
-    mean: Float64Array
+    mean: Annotated[Float64Array, Numbers("n")]
     """Means, (m + q,)."""
-    scale: Float64Array
+    scale: Annotated[Float64Array, Numbers("n", least=0)]
     """Divisors, (m + q,)."""
-    loadings: Float64Array
+    loadings: Annotated[Float64Array, Numbers("n", "k?", finite=False, any_order=True)]
     """Loadings times standard deviations of the scores, (m + q, c)."""
-    precision: Float64Array
+    precision: Annotated[Float64Array, Numbers("n", least=0, finite=False)]
     """One over the variances of the residuals, zero for constant columns, (m + q,)."""
-    coefficients: Float64Array
+    coefficients: Annotated[Float64Array, Numbers("q", "m", finite=False, any_order=True)]
     """Coefficients of the centred X, (q, m)."""
 
     @classmethod
@@ -221,7 +162,7 @@ class FactorModel(NamedTuple):
         return cls(mean, np.ones(n), np.zeros((n, 0)), np.zeros(n), np.zeros((n_targets, n - n_targets)))
 
     @classmethod
-    def of(cls, solution: SolvedModel, gaps: Gaps | None = None) -> FactorModel:
+    def of(cls, solution: Solution, gaps: Gaps | None = None) -> FactorModel:
         r"""Return the model of a solution.
 
         ``gaps`` are those of the training rows. Completed cells have zero residuals, so the variances of residuals are
@@ -256,17 +197,7 @@ class FactorModel(NamedTuple):
 
     def completed(self, X: Rows) -> Rows:
         """Return rows without gaps: X itself if it has none, otherwise a dense copy of the same dtype."""
-        values = as_dense(X)
-        if values.dtype.kind != "f":
-            return X
-        incomplete = np.flatnonzero(np.isnan(values).any(axis=1))
-        if not len(incomplete):
-            return X
-        completed: Array = np.array(values)
-        for start in range(0, len(incomplete), _ROWS_AT_A_TIME):
-            rows = incomplete[start : start + _ROWS_AT_A_TIME]
-            completed[rows] = self._completed_features(values[rows], None)
-        return completed
+        return self.completed_block(Block(X, np.empty((X.shape[0], 0)), None), from_y=False).X
 
     def completed_block(self, block: Block, *, from_y: bool = True) -> Block:
         """Return a block without gaps in X and y: the block itself if it has none.

@@ -137,7 +137,7 @@ class FoldReads:
 
     def _set_folds(self, folds: Sequence[Moments]) -> None:
         self.folds = list(folds)
-        # The rows held in memory, sorted by fold; set on first use.
+        # The rows held in memory and those of the means, with their folds; set on first use.
         self._stacked = np.empty((0, 0))
         self.training = [*all_but_one(self.folds), merged(self.folds)]
         self._weight = np.array([[fold.weight] for fold in self.folds])
@@ -172,14 +172,17 @@ class FoldReads:
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V, from one read of the data."""
+        set_means = self._set_means[list(sets)]
+        set_scores = np.einsum("ij,ij->i", set_means, V)
+        if self.held and (len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES):
+            return self._stacked_actions(V, sets, set_means, set_scores)
+        total = _Actions(np.zeros_like(V), np.zeros(len(V)))
         if self.held:
-            total = self._held_actions(V, sets)
+            self._add_held(V, sets, total)
         else:
-            total = _Actions(np.zeros_like(V), np.zeros(len(V)))
             self._read(_BlockActions(self, V, sets), total)
             self._add_rows(self._errors, self._errors @ V.T, sets, total, -1.0)
-        set_means = self._set_means[list(sets)]
-        between = self._fold_means @ V.T - np.einsum("ij,ij->i", set_means, V)
+        between = self._fold_means @ V.T - set_scores
         if self.n_folds == 2:
             # A single training fold has no difference from its mean.
             between[:, [left_out < 2 for left_out in sets]] = 0.0
@@ -187,19 +190,28 @@ class FoldReads:
         total.actions -= weights[:, None] * set_means
         return total.actions, total.squares
 
-    def _held_actions(self, V: Float64Array, sets: Sequence[int]) -> _Actions:
-        """Return the actions of rows in memory, without the differences between means."""
-        if len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES:
-            if len(self._stacked) == 0:
-                self._stacked = np.concatenate(self.held)
-            rows = self._stacked
-            scores = rows @ V.T
-            ends = np.cumsum([0, *map(len, self.held)])
-            for k, left_out in enumerate(sets):
-                if left_out < self.n_folds:
-                    scores[ends[left_out] : ends[left_out + 1], k] = 0.0
-            return _Actions(scores.T @ rows, np.einsum("ij,ij->j", scores, scores))
-        total = _Actions(np.zeros_like(V), np.zeros(len(V)))
+    def _stacked_actions(
+        self, V: Float64Array, sets: Sequence[int], set_means: Float64Array, set_scores: Float64Array
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the same from two products with all rows in memory, followed by one row for the mean of each fold."""
+        n_folds, roots = self.n_folds, np.sqrt(self._weight)
+        if len(self._stacked) == 0:
+            self._stacked = np.concatenate([*self.held, roots * self._fold_means])
+            folds = np.arange(n_folds)
+            self._stacked_folds = np.concatenate([np.repeat(folds, list(map(len, self.held))), folds])[:, None]
+        scores = self._stacked @ V.T
+        between = scores[-n_folds:]
+        between -= roots * set_scores
+        np.copyto(scores, 0.0, where=self._stacked_folds == np.asarray(sets))
+        if n_folds == 2:
+            # A single training fold has no difference from its mean.
+            between[:, [left_out < 2 for left_out in sets]] = 0.0
+        actions = scores.T @ self._stacked
+        actions -= np.dot(roots[:, 0], between)[:, None] * set_means
+        return actions, np.einsum("ij,ij->j", scores, scores)
+
+    def _add_held(self, V: Float64Array, sets: Sequence[int], total: _Actions) -> None:
+        """Add the actions of rows in memory, without the differences between means."""
         for fold, rows in enumerate(self.held):
             for k, left_out in enumerate(sets):
                 if left_out != fold:
@@ -207,7 +219,6 @@ class FoldReads:
                     scores = rows @ V[k]
                     total.actions[k] += scores @ rows
                     total.squares[k] += scores @ scores
-        return total
 
     def _add_rows(
         self, rows: Float64Array, scores: Float64Array, sets: Sequence[int], total: _Actions, sign: float

@@ -68,22 +68,25 @@ def solve_jointly(
     found, each = np.zeros(n_sets, dtype=np.intp), np.arange(n_sets)
     for i in range(min(n_components, m)):
         left = _norms(C)
-        # Sets without further components are zero from here on.
-        C[left <= noise] = 0.0
-        if not (left > noise).any():
+        exhausted = left <= noise
+        if exhausted.all():
             break
-        w = _dominant_left_vectors(C, np.where(left > noise, left, 1.0))
+        if exhausted.any():
+            # Sets without further components are zero from here on.
+            C[exhausted], left[exhausted] = 0.0, 1.0
+        w = _dominant_left_vectors(C, left)
         w = _project_out(W[:, :i], W[:, :i], w)
-        peaks = w[each, np.abs(w).argmax(axis=1)]
-        w *= _ratio(np.where(peaks < 0, -1.0, 1.0), _norms(w))[:, None]
+        lengths = np.copysign(_norms(w), w[each, np.abs(w).argmax(axis=1)])[:, None]
+        w = np.divide(w, lengths, out=w, where=lengths != 0)
         r = _project_out(R[:, :i], P[:, :i], _project_out(R[:, :i], P[:, :i], w))
         action, tau = gram.apply_jointly(factor * r, sets)
         action *= factor
         length = _norms(r)
         stands_out = tau > gram.variance_resolution * x_squares * length**2
-        C[~stands_out] = 0.0
-        if not stands_out.any():
-            break
+        if not stands_out.all():
+            C[~stands_out] = 0.0
+            if not stands_out.any():
+                break
         action = _project_out(P[:, :i], R[:, :i], action)
         share, kept = _ratio(stands_out.astype(np.float64), tau), stands_out[:, None]
         W[:, i], P[:, i], R[:, i], squares[:, i] = w * kept, action * share[:, None], r * kept, tau * stands_out
@@ -105,7 +108,7 @@ def solve_jointly(
 def _dominant_left_vectors(C: Float64Array, length: Float64Array) -> Float64Array:
     if C.shape[1] == 1:
         return C[:, 0] / length[:, None]
-    return np.array([dominant_left_vector(one.T / size) for one, size in zip(C, length, strict=True)])
+    return np.array([dominant_left_vector(one / size) for one, size in zip(C, length, strict=True)])
 
 
 def _norms(arrays: Float64Array) -> Float64Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -33,14 +33,14 @@ _LARGEST_SPARSE_MEAN = 1e3
 _LARGEST_DENSE_MEAN = 8.0
 
 
-@stored({"v": solved_numbers("m"), "action": Numbers("m", nan=True), "square": Number(nan=True)})
+@stored()
 @dataclass
 class Sums:
     """S v and v'Sv of the rows read so far, without the correction for the mean."""
 
-    v: Float64Array
-    action: Float64Array
-    square: Any = 0.0
+    v: Annotated[Float64Array, solved_numbers("m")]
+    action: Annotated[Float64Array, Numbers("m", nan=True)]
+    square: Annotated[Any, Number(nan=True)] = 0.0
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.v.nbytes + self.action.nbytes
@@ -73,14 +73,7 @@ def _n_first(its: Any) -> int | None:
 
 
 @stored(
-    {
-        "moments": OrNone(Object(Moments, m="m")),
-        "stream": OrNone(Object(Buffered, m="m")),
-        "actions": Each(Object(Sums, BlockSums, m="m")),
-        "n_reads": Count(),
-        "n_rows": Count(),
-    },
-    {
+    rules={
         "reads are the first one and one for every action": lambda its: (
             len(its.actions) in {max(its.n_reads - 1, 0), its.n_reads}
         ),
@@ -91,34 +84,24 @@ def _n_first(its: Any) -> int | None:
         "the first read is at least as far as its moments": lambda its: (
             its.n_reads > 0 or (_n_first(its) or 0) <= its.n_rows
         ),
-    },
+    }
 )
 @dataclass
 class Journal:
-    """The results of reads, block by block. A :class:`MultipassGram` resumes from it.
+    """The results of reads, block by block. A :class:`MultipassGram` resumes from it."""
 
-    Attributes
-    ----------
-    moments : Moments or None
-        Moments of the rows of the first read.
-    stream : Buffered or None
-        The stream with these rows, if it replaces the moments.
-    actions : list of Sums
-        Results of later reads, the last one possibly incomplete.
-    n_reads : int
-        Number of complete reads.
-    n_rows : int
-        Number of rows done in the current read.
-    tell : callable or None
-        Called with the number of rows after each block has been added to all of the above.
-    """
-
-    moments: Moments | None = None
-    stream: Buffered[Any] | None = None
-    actions: list[Sums] = field(default_factory=list)
-    n_reads: int = 0
-    n_rows: int = 0
+    moments: Annotated[Moments | None, OrNone(Object(Moments, m="m"))] = None
+    """Moments of the rows of the first read."""
+    stream: Annotated[Buffered[Any] | None, OrNone(Object(Buffered, m="m"))] = None
+    """The stream with these rows, if it replaces the moments."""
+    actions: Annotated[list[Sums], Each(Object(Sums, BlockSums, m="m"))] = field(default_factory=list)
+    """Results of later reads, the last one possibly incomplete."""
+    n_reads: Annotated[int, Count()] = 0
+    """Number of complete reads."""
+    n_rows: Annotated[int, Count()] = 0
+    """Number of rows done in the current read."""
     tell: Callable[[int], None] | None = None
+    """Called with the number of rows after each block has been added to all of the above."""
 
     @property
     def n_first(self) -> int | None:
@@ -239,7 +222,7 @@ class MultipassGram:
         self.n_reads = 1
         block = self.rows.as_one_block(self.forgetting, "read 1 of 1")
         if self.rows.compiled:
-            self.moments, self._block = moments_of(block), block
+            self.moments, self._block = moments_of(block), block._replace(weight=block.weights)
         else:
             self.moments, self._held = centred_rows(block)
         return self
@@ -261,8 +244,11 @@ class MultipassGram:
             scores = self._held.dot(v)
             return scores.dot(self._held), float(scores.dot(scores))
         sums = self._read(Sums(v, np.zeros(len(v))), _block_action)
-        error, weight = self._centre[1], self.moments.weight
-        shift = float(error @ v)
+        _, error, largest = self._centre
+        if largest <= _LARGEST_DENSE_MEAN:
+            # The correction is smaller than the square of a rounding error.
+            return sums.action, sums.square
+        weight, shift = self.moments.weight, float(error @ v)
         return sums.action - weight * shift * error, sums.square - weight * shift**2
 
     def apply_block(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -311,20 +297,15 @@ def _block_action(mean: Float64Array, v: Float64Array, relative_mean: float, blo
     If means are small, the products are centred instead of the rows: sparse rows stay sparse, and dense ones are
     not copied.
     """
-    is_sparse = sparse.issparse(block.X)
     weight = block.weights
     scores, action = np.empty(block.n_rows), np.zeros(len(v))
-    if is_sparse and relative_mean <= _LARGEST_SPARSE_MEAN:
+    if block.compiled:
+        add = add_gram_action_as_is if relative_mean <= _LARGEST_DENSE_MEAN else add_gram_action
+        for rows, X in readable(block.X):
+            add(X, mean, v, weight[rows], scores[rows], action)
+    elif sparse.issparse(block.X) and relative_mean <= _LARGEST_SPARSE_MEAN:
         scores = block.X @ v - mean @ v
         action = block.X.T @ (scores * weight) - mean * np.dot(scores, weight)
-    elif block.compiled and relative_mean <= _LARGEST_DENSE_MEAN:
-        offset = float(mean @ v)
-        for rows, X in readable(block.X):
-            add_gram_action_as_is(X, v, offset, weight[rows], scores[rows], action)
-        action -= mean * np.dot(scores, weight)
-    elif block.compiled:
-        for rows, X in readable(block.X):
-            add_gram_action(X, mean, v, weight[rows], scores[rows], action)
     else:
         for rows, tile in dense_tiles(block.X, mean):
             np.dot(tile, v, out=scores[rows])

@@ -8,7 +8,7 @@ with f and :math:`\delta_x` as for the moments. The sums are additive, so states
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -19,7 +19,7 @@ from ..rows import Block
 from .moments import Moments, centred_rows
 
 
-@stored({"upper": Numbers("m", "m", any_order=True)})
+@stored()
 class Gram(Moments):
     """Moments with the matrix of sums (x - mean)(x - mean)'.
 
@@ -32,11 +32,6 @@ class Gram(Moments):
         Number of features and of responses.
     forgetting : float in (0, 1], default=1.0
         Factor by which the weight of all earlier rows shrinks with every row.
-
-    Attributes
-    ----------
-    upper : ndarray of shape (n_columns, n_columns)
-        The upper triangle of the sum of (x - mean)(x - mean)'; entries below it are meaningless.
 
     Examples
     --------
@@ -54,6 +49,9 @@ class Gram(Moments):
     variance_resolution = 1e-15
     lost = 0.0
     subspace_error = np.zeros(0)
+
+    upper: Annotated[Float64Array, Numbers("m", "m", any_order=True)]
+    """The upper triangle of the sum of (x - mean)(x - mean)'; entries below it are meaningless."""
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         super().__init__(n_columns, n_targets, forgetting=forgetting)

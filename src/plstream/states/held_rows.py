@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import linalg, sparse
@@ -122,12 +122,12 @@ def products(piece: Piece, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     return action, squares
 
 
-@stored({"diagonal": Numbers("m", least=0), "directions": ROWS})
+@stored()
 class Residual(NamedTuple):
     """The part not represented by the rows: a diagonal, outside of the directions in which the rows are exact."""
 
-    diagonal: Float64Array
-    directions: FloatArray
+    diagonal: Annotated[Float64Array, Numbers("m", least=0)]
+    directions: Annotated[FloatArray, ROWS]
     """Orthonormal rows H, of shape (k, m)."""
 
     def act(self, V: FloatArray) -> FloatArray:

@@ -114,11 +114,19 @@ def add_gram_action(
 
 @compiled
 def add_gram_action_as_is(
-    X: FloatArray, v: Float64Array, offset: float, weight: Float64Array, scores: Float64Array, action: Float64Array
+    X: FloatArray,
+    mean: Float64Array,
+    v: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+    action: Float64Array,
 ) -> None:
-    """Set ``scores`` to t = X v - offset and add to ``action`` X'(weight * t), without centring X."""
+    """Do the same, but centre the products instead of X."""
     n, m = X.shape
     whole = n - n % 8
+    offset = 0.0
+    for j in range(m):
+        offset += mean[j] * v[j]
     for i in range(0, whole, 8):
         a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for j in range(m):
@@ -148,3 +156,8 @@ def add_gram_action_as_is(
         scores[i] = a
         for j in range(m):
             action[j] += a * weight[i] * X[i, j]
+    total = 0.0
+    for i in range(n):
+        total += weight[i] * scores[i]
+    for j in range(m):
+        action[j] -= total * mean[j]

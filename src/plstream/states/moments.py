@@ -17,7 +17,7 @@ whatever the data type.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -40,21 +40,7 @@ ROUNDING = 10 * float(np.finfo(np.float64).eps)
 TOO_LARGE = "X, y or the weights are too large: weighted squares overflow float64. Divide them by a constant first."
 
 
-@stored(
-    {
-        "forgetting": Number(0, 1),
-        "n_rows": Count(),
-        "weight": Number(0),
-        "typical_weight": Number(0),
-        "x_origin": Numbers("m"),
-        "x_offset": Numbers("m"),
-        "y_origin": Numbers("q?"),
-        "y_offset": Numbers("q?"),
-        "cross": Numbers("m", "q?", any_order=True),
-        "x_squares": Numbers("m", least=0),
-        "y_squares": Numbers("q?", least=0),
-    }
-)
+@stored()
 class Moments:
     """Weight, means, cross-covariance and sums of squares of the rows absorbed so far.
 
@@ -68,20 +54,6 @@ class Moments:
     forgetting : float in (0, 1], default=1.0
         Factor by which the weight of all earlier rows shrinks with every row.
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows absorbed.
-    weight, typical_weight : float
-        Sum of the current weights of the rows, and the weighted mean of these weights.
-    x_mean, y_mean : ndarray
-        Weighted means, stored as the sum of two numbers: far from zero, one number would be too coarse for differences
-        of means.
-    cross : ndarray of shape (n_columns, n_targets)
-        Sum of (x - mean)(y - mean)'.
-    x_squares, y_squares : ndarray
-        Sums of (x - mean)^2 and (y - mean)^2.
-
     Examples
     --------
     >>> import numpy as np
@@ -91,6 +63,25 @@ class Moments:
     >>> state.x_mean, state.x_squares, state.cross
     (array([3.]), array([14.]), array([[5.]]))
     """
+
+    forgetting: Annotated[float, Number(0, 1)]
+    n_rows: Annotated[int, Count()]
+    """Number of rows absorbed."""
+    weight: Annotated[float, Number(0)]
+    """Sum of the current weights of the rows."""
+    typical_weight: Annotated[float, Number(0)]
+    """Weighted mean of these weights."""
+    # Weighted means, as sums of two numbers: far from zero, one number would be too coarse for differences of means.
+    x_origin: Annotated[Float64Array, Numbers("m")]
+    x_offset: Annotated[Float64Array, Numbers("m")]
+    y_origin: Annotated[Float64Array, Numbers("q?")]
+    y_offset: Annotated[Float64Array, Numbers("q?")]
+    cross: Annotated[Float64Array, Numbers("m", "q?", any_order=True)]
+    """Sum of (x - mean)(y - mean)'."""
+    x_squares: Annotated[Float64Array, Numbers("m", least=0)]
+    """Sum of (x - mean)^2."""
+    y_squares: Annotated[Float64Array, Numbers("q?", least=0)]
+    """Sum of (y - mean)^2."""
 
     def __init__(self, n_columns: int, n_targets: int, *, forgetting: float = 1.0) -> None:
         self.forgetting = forgetting
@@ -168,7 +159,7 @@ class Moments:
 
     def merge(self, other: Moments) -> Self:
         """Add the rows of another state, which is left unchanged."""
-        dx, dy, f = self.differences(other)
+        dx, dy, f, x_squares, y_squares = self._combined(other)
         total = self.weight + other.weight
         if total > 0:
             share = other.weight / total
@@ -179,8 +170,7 @@ class Moments:
                 self.cross = np.asfortranarray(self.cross)
                 self.cross += other.cross
                 self.cross = blas.dger(1.0, f * dx, dy, a=self.cross, overwrite_a=True)
-            self.x_squares += other.x_squares + f * dx**2
-            self.y_squares += other.y_squares + f * dy**2
+            self.x_squares, self.y_squares = x_squares, y_squares
             # Start from the mean of the larger part, which is closer.
             start, step = (self, share) if share <= 0.5 else (other, share - 1)
             self.x_origin, self.x_offset = _two_sum(start.x_origin, start.x_offset + step * dx)
@@ -195,16 +185,20 @@ class Moments:
 
         Raise ValueError if the combined sums of squares, which bound products, overflow.
         """
+        return self._combined(other)[:3]
+
+    def _combined(self, other: Moments) -> tuple[Float64Array, Float64Array, float, Float64Array, Float64Array]:
+        """Return the same, and the combined sums of squares."""
         total = self.weight + other.weight
         f = self.weight * (other.weight / total) if total > 0 else 0.0
         dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
         dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
         with np.errstate(over="ignore"):
-            x_squares = self.x_squares + other.x_squares + f * dx**2
-            y_squares = self.y_squares + other.y_squares + f * dy**2
+            x_squares = self.x_squares + (other.x_squares + f * dx**2)
+            y_squares = self.y_squares + (other.y_squares + f * dy**2)
         if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
             raise ValueError(TOO_LARGE)
-        return dx, dy, f
+        return dx, dy, f, x_squares, y_squares
 
     def add_class(self, at: int) -> Self:
         """Insert a response for a new class, with zero sums, at a position among the others."""

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from itertools import chain
 from math import sqrt
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ from .held_rows import (
     unit_rows,
 )
 from .moments import ROUNDING, Moments, centred_rows, moments_of
+from .sketch_errors import ActionErrors, Totals
 
 # Directions of y used by a compression; enough for the solution that it preserves.
 _DIRECTIONS_OF_Y_PER_COMPONENT = 2
@@ -83,27 +85,7 @@ MOST_ROWS = 1 << 25
 
 
 @stored(
-    {
-        "size": Count(1, MOST_ROWS),
-        "n_components": Count(1, size="c"),
-        "scale": Boolean(),
-        "pieces": Each(ROWS),
-        "unit": Numbers("m", least=0),
-        "residuals": Each(Object(Residual, m="m")),
-        "lost": Numbers("m", least=0),
-        "loudest": Numbers("m", least=0),
-        "quiet": Numbers("m", dtypes=("bool",)),
-        "dtype": Choice(np.dtype(np.float32), np.dtype(np.float64)),
-        "compressed": Boolean(),
-        "rotations": Numbers(None, "m", any_order=True),
-        "known_weight": Number(0),
-        "known_rows": Number(0),
-        "known_squares": Number(0),
-        "errors": Numbers(3, "c"),
-        "subspace_error": Numbers(None, least=0),
-        "unresolved": Number(0),
-    },
-    {
+    rules={
         "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
         "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.pieces) <= 3 * its.size + 1,
         # Otherwise, a small file could take long to solve.
@@ -131,33 +113,6 @@ class Sketch(Moments):
     forgetting : float in (0, 1], default=1.0
         Factor by which the weight of all earlier rows shrinks with every row.
 
-    Attributes
-    ----------
-    pieces : tuple of ndarray
-        The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them. Sparse rows
-        are compressed by :meth:`settle`.
-    unit : ndarray of shape (n_columns,)
-        Approximately the columns' root sums of squares, or one number for all columns of unscaled data.
-    compressed : bool
-        Whether there has been a compression; until then, S contains the rows themselves.
-    residuals : tuple of Residual
-        The part not represented by S, in units; more than one after merges.
-    lost : ndarray of shape (n_columns,)
-        Sums of squares of the columns that are not represented by S.
-    loudest : ndarray of shape (n_columns,)
-        The largest sums of squares so far, forgotten more slowly.
-    rotations : ndarray of shape (c, n_columns)
-        The rotations of the last preserved solution, with scores of length one, in units.
-    known_weight, known_rows, known_squares : float
-        Weight, effective number and sum of squares, in units, of the rows of that solution.
-    errors : ndarray of shape (3, n_components)
-        Sums that estimate the error of the action on each rotation, relative to ``known_weight``.
-    subspace_error : ndarray of shape (c,)
-        Estimated sine of the angle to the exact solution, for each number of components, until the next compression.
-    unresolved : float
-        Approximately the largest sum of squares, in units, of rows known only by their solution, in directions outside
-        it.
-
     Examples
     --------
     >>> import numpy as np
@@ -169,6 +124,35 @@ class Sketch(Moments):
     >>> state.n_held <= 31, bool(np.allclose(state.x_squares, X.var(axis=0) * 1000))
     (True, True)
     """
+
+    size: Annotated[int, Count(1, MOST_ROWS)]
+    n_components: Annotated[int, Count(1, size="c")]
+    scale: Annotated[bool, Boolean()]
+    pieces: Annotated[tuple[Any, ...], Each(ROWS)]
+    """The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them. Sparse rows
+    are compressed by :meth:`settle`."""
+    unit: Annotated[Float64Array, Numbers("m", least=0)]
+    """Approximately the columns' root sums of squares, or one number for all columns of unscaled data."""
+    residuals: Annotated[tuple[Residual, ...], Each(Object(Residual, m="m"))]
+    """The part not represented by S, in units; more than one after merges."""
+    lost: Annotated[Float64Array, Numbers("m", least=0)]
+    """Sums of squares of the columns that are not represented by S."""
+    loudest: Annotated[Float64Array, Numbers("m", least=0)]
+    """The largest sums of squares so far, forgotten more slowly."""
+    quiet: Annotated[NDArray[np.bool_], Numbers("m", dtypes=("bool",))]
+    """Columns that count as constant, because they are small compared with ``loudest``."""
+    dtype: Annotated[Any, Choice(np.dtype(np.float32), np.dtype(np.float64))]
+    compressed: Annotated[bool, Boolean()]
+    """Whether there has been a compression; until then, S contains the rows themselves."""
+    rotations: Annotated[Float64Array, Numbers(None, "m", any_order=True)]
+    """The rotations of the last preserved solution, as rows, with scores of length one, in units."""
+    errors: Annotated[ActionErrors, Object(ActionErrors, c="c")]
+    """Expected errors of the action on each rotation, relative to the rows of that solution."""
+    subspace_error: Annotated[Float64Array, Numbers(None, least=0)]
+    """Estimated sine of the angle to the exact solution, for each number of components, until the next compression."""
+    unresolved: Annotated[float, Number(0)]
+    """Approximately the largest sum of squares, in units, of rows known only by their solution, in directions outside
+    it."""
 
     def __init__(
         self,
@@ -184,17 +168,16 @@ class Sketch(Moments):
         self.size = size
         self.n_components = n_components
         self.scale = scale
-        self.pieces: tuple[Any, ...] = ()
+        self.pieces = ()
         self.unit = np.ones(n_columns)
         self.compressed = False
-        self.residuals: tuple[Residual, ...] = ()
+        self.residuals = ()
         self.lost = np.zeros(n_columns)
         self.loudest = np.zeros(n_columns)
         self.quiet = np.zeros(n_columns, dtype=bool)
-        self.dtype: Any = np.dtype(np.float64)
+        self.dtype = np.dtype(np.float64)
         self.rotations = np.zeros((0, n_columns))
-        self.known_weight = self.known_rows = self.known_squares = 0.0
-        self.errors = np.zeros((3, n_components))
+        self.errors = ActionErrors.none(n_components)
         self.subspace_error = np.zeros(0)
         self.unresolved = 0.0
 
@@ -301,10 +284,10 @@ class Sketch(Moments):
         turned = rotations.astype(self.dtype)
         state.pieces = (rows, *(piece - (piece @ turned) @ rows for piece in self.pieces))
         state.residuals = tuple(residual.without(rotations) for residual in self.residuals)
-        variances = self._errors_now()[1]
+        variances = self.errors.at(self._totals).sums[1]
         state._remember(rotations)
         # The error is now that of one compression, whatever was discarded: it is zero for these rotations.
-        state.errors = np.array([[1 / self.effective_rows], [1.0], [1 / self.effective_rows]]) * variances
+        state.errors = replace(state.errors, sums=np.zeros_like(state.errors.sums)).plus(variances)
         state._compress()
         return state
 
@@ -362,10 +345,7 @@ class Sketch(Moments):
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
         """Set the solution that future compressions preserve."""
-        errors = np.zeros((3, n_components))
-        n_known = min(n_components, self.n_components)
-        errors[:, :n_known] = self.errors[:, :n_known]
-        self.n_components, self.scale, self.errors = n_components, scale, errors
+        self.n_components, self.scale, self.errors = n_components, scale, self.errors.resized(n_components)
         return self
 
     def preserves(self, *, n_components: int, scale: bool) -> bool:
@@ -387,27 +367,19 @@ class Sketch(Moments):
         ratio = other.unit / self.unit
         self.residuals += other._residuals_in_units(ratio)
         self.unresolved += other.unresolved * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        self._merge_errors(other, ratio)
+        change = self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
+        theirs = replace(other.errors, squares=other.errors.squares * change)
+        if theirs.squares > self.errors.squares:
+            # The solution of more rows.
+            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
+        self.errors = self.errors.merged(theirs)
         self.pieces += tuple(piece * ratio for piece in other.pieces)
         self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
-        if self.residuals and self.known_weight < self.weight:
+        if self.residuals and self.errors.weight < self.weight:
             cross = self._cross_in_units()
             self._estimate_error(cross, self._solve(cross))
         return self
-
-    def _merge_errors(self, other: Sketch, ratio: Float64Array) -> None:
-        """Add the errors of another state, and adopt its solution if it is based on more rows."""
-        errors, weight = other.errors, other.known_weight
-        squares = other.known_squares * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        if squares > self.known_squares:
-            errors, self.errors = self.errors, errors.copy()
-            squares, self.known_squares = self.known_squares, squares
-            weight, self.known_weight = self.known_weight, weight
-            self.known_rows = other.known_rows
-            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
-        if squares:
-            self.errors += errors * _powers(squares / self.known_squares, weight / self.known_weight)
 
     @property
     def compresses_sparse_rows(self) -> bool:
@@ -424,7 +396,6 @@ class Sketch(Moments):
         twin, middle = self.copy().settle(), block.n_rows // 2
         super(Sketch, twin)._absorb(block.part(slice(middle)), _sparse_summary)
         # The error is estimated from small changes of the solution, so the one in the middle is remembered.
-        twin.errors = twin._errors_now()
         twin._remember(_rotations(twin._solve(twin._cross_in_units())))
         super(Sketch, twin)._absorb(block.part(slice(middle, block.n_rows)), _sparse_summary)
         vars(self).update(vars(twin))
@@ -452,7 +423,7 @@ class Sketch(Moments):
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST
         self.unit *= np.sqrt(factor)
-        self.known_weight *= factor
+        self.errors = replace(self.errors, weight=self.errors.weight * factor)
 
     def _silence(self, rows: Any, between: Float64Array) -> Any:
         """Clear columns that are almost forgotten, and return new rows without them."""
@@ -485,7 +456,7 @@ class Sketch(Moments):
         self.pieces += (piece,)
         if self.n_held > 3 * self.size + 1:
             self._compress()
-        elif not self.known_rows and self.n_held >= self.size:
+        elif not self.errors.rows and self.n_held >= self.size:
             # The first compression needs a solution to compare with.
             self._remember(_rotations(self._solve(self._cross_in_units())))
         elif self._is_seed:
@@ -509,13 +480,13 @@ class Sketch(Moments):
         :math:`\rho (1 + (m / k)^{1/2})^2` (Marchenko and Pastur), so only the excess counts. If a single
         eigenvalue dominates, its standard error is :math:`\lambda (2 / k)^{1/2}`, and two of these are added.
         """
-        weight = self.weight - self.known_weight
+        weight = self.weight - self.errors.weight
         if not self._is_seed or weight <= 0:
             return np.zeros(R.shape[1])
         seed, *later = self.pieces
         known = self.rotations.T
         residuals = tuple(piece - (piece @ known.astype(piece.dtype)) @ seed for piece in later)
-        squares = np.maximum(np.linalg.eigvalsh(inner_products(residuals)), 0.0) * self.known_weight / weight
+        squares = np.maximum(np.linalg.eigvalsh(inner_products(residuals)), 0.0) * self.errors.weight / weight
         k, n_columns = len(squares), max(1, int(np.count_nonzero(self.x_squares)) - known.shape[1])
         above = np.maximum(squares - squares.sum() / n_columns * (1 + sqrt(n_columns / k)) ** 2, 0.0)
         length = sqrt((above**3).sum() / (squares.sum() or 1.0)) * (1 + 2 * sqrt(2 / k))
@@ -539,7 +510,7 @@ class Sketch(Moments):
             self.rotations = self.rotations * inverse
             self.unit = target
             change = self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-            self.known_squares *= change
+            self.errors = replace(self.errors, squares=self.errors.squares * change)
             self.unresolved *= change
 
     def _compress(self) -> None:
@@ -562,7 +533,8 @@ class Sketch(Moments):
             self._set_residual(kept, leading, _rotations(solution))
         self.pieces = (kept,)
         self._settle_dtype()
-        self._add_errors(before - self._act_in_row_precision(self.rotations.T)[0], unresolved)
+        changes = before - self._act_in_row_precision(self.rotations.T)[0]
+        self.errors = self.errors.after_compression(self._totals, changes, unresolved)
         self._remember(_rotations(solution))
         self._estimate_error(cross, solution)
 
@@ -644,27 +616,15 @@ class Sketch(Moments):
             for residual in self.residuals
         )
 
+    @property
+    def _totals(self) -> Totals:
+        """Weight, effective number and sum of squares, in units, of all rows."""
+        return Totals(self.weight, self.effective_rows, self._total(self.x_squares))
+
     def _remember(self, R: Float64Array) -> None:
+        """Store the rotations of the present solution, to which those of later ones are compared."""
         self.rotations = np.where(self.x_squares > 0, R.T, 0.0)
-        self.known_weight, self.known_rows = self.weight, self.effective_rows
-        self.known_squares = self._total(self.x_squares)
-
-    def _add_errors(self, changes: Float64Array, unresolved: Float64Array) -> None:
-        r"""Record how a compression changed the action on the rotations r of the previous compression.
-
-        A rotation estimated from k rows differs from that of n rows by a random walk: the expected square of the
-        difference is proportional to :math:`1/k - 1/n`, or with weights to the expression in :meth:`_action_errors`.
-        The change e of the action on r, divided by that for the two compressions, predicts future changes, as do the
-        ``unresolved`` errors of a seed, if they are larger than expected.
-        """
-        known, rows, total = self.known_weight / self.weight, self.effective_rows, self._total(self.x_squares)
-        self.errors = self._errors_now()
-        walked = (1 - 2 * known) / self.known_rows + 1 / rows if self.known_rows else 0.0
-        if changes.size and walked > 0:
-            factors = np.array([[1 / rows], [1.0], [1 / rows]]) / total / walked
-            n_known, n_found = min(changes.shape[1], self.n_components), len(unresolved)
-            self.errors[:, :n_found] = np.maximum(self.errors[:, :n_found], factors * unresolved**2)
-            self.errors[:, :n_known] += factors * np.square(changes[:, :n_known]).sum(axis=0)
+        self.errors = self.errors.at(self._totals)
 
     def _expect_errors(self, variance: float) -> None:
         r"""Estimate the errors due to a loss that was not measured, for the current solution and later ones.
@@ -686,45 +646,23 @@ class Sketch(Moments):
         left = 1.0 - np.cumsum(loads**2 * tau[:c], axis=1) + loads**2 * tau[:c]
         # For the combination of responses predicted by the component.
         y_left = np.maximum((loads**2 * left).sum(axis=0) / squares, 0.0)
-        rows, total, lost = self.effective_rows, self._total(self.x_squares), self._total(self.lost)
+        _, rows, total = self._totals
+        lost = self._total(self.lost)
         n_columns = max(1, int(np.count_nonzero(self.x_squares)) - c)
         mean = lost / n_columns
         off = max(variance - mean, 0.0) ** 2 + 4 * mean**2 * n_columns / rows
         expected = lost * off / total * y_left / (squares * tau[:c] ** 3)
         if self._is_seed:
             expected *= SEED_SAFETY**2
-        self.errors[:, :c] += np.array([[1 / rows], [1.0], [1 / rows]]) * expected
+        self.errors = self.errors.plus(expected)
         self._estimate_error(cross, solution)
-
-    def _errors_now(self) -> Float64Array:
-        """Return the sums with the current shares of weights and squares."""
-        total = self._total(self.x_squares)
-        # If the earlier rows are almost forgotten, their share is a rounding error.
-        share = min(1.0, self.known_squares / (total or np.inf))
-        return self.errors * _powers(share, self.known_weight / self.weight)
-
-    def _action_errors(self) -> Float64Array:
-        r"""Return the expected error of A r when the next compression is due, for rotations with scores of length one.
-
-        The compression of n effective rows, which will then have a share s of the squares and w of the weight,
-        contributes :math:`e^2 s^2 ((1 - 2 w) / n + 1 / n')`, with n' rows at that time. ``errors`` are the sums of
-        :math:`e^2 s^2 / n`, :math:`e^2 s^2` and :math:`e^2 s^2 w / n` at the last compression.
-        """
-        errors_now = self._errors_now()
-        n_later, rows = 2 * self.size, self.effective_rows
-        fading = self.forgetting**n_later
-        added = n_later if self.forgetting == 1.0 else (1 - fading) / (1 - self.forgetting)
-        weight = fading + added / rows
-        rows_later = weight**2 / (fading**2 / rows + added / rows**2)
-        first, second, third = errors_now * _powers(fading / weight, fading / weight)
-        squares = np.maximum(first + second / rows_later - 2 * third, 0.0)
-        return np.sqrt(squares * self._total(self.x_squares))
 
     def _estimate_error(self, cross: Float64Array, solution: Factors, least: Float64Array | None = None) -> None:
         """Solve again with the action perturbed by the expected error, or ``least``, and measure the angle."""
         c = solution.n_components
         self.subspace_error = np.zeros(c)
-        errors = self._action_errors()
+        # When the next compression is due.
+        errors = self.errors.expected(self._totals, 2 * self.size, self.forgetting)
         if least is not None:
             errors[:c] = np.maximum(errors[:c], least)
         if self.residuals and errors.any():
@@ -791,11 +729,6 @@ def _scaled(rows: Any, ratio: Float64Array, dtype: Any) -> Any:
     if isinstance(rows, SparseRows):
         return rows.times(ratio)
     return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
-
-
-def _powers(squares: float, weight: float) -> Float64Array:
-    """Return the factors of the error sums if their shares of the squares and of the weight change."""
-    return np.array([[squares**2], [squares**2], [squares**2 * weight]])
 
 
 def _rotations(solution: Factors) -> Float64Array:

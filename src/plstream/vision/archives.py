@@ -68,19 +68,16 @@ class Archive:
             for i, (name, read) in enumerate(members):
                 if i >= start:
                     where = f"{self.path}:{name}"
-                    yield where, _content(where, read)
+                    try:
+                        content: Content = read()
+                    except (*_ERRORS, RuntimeError) as error:
+                        # RuntimeError: encrypted, or compressed in an unsupported way.
+                        content = DataError(f"{where} cannot be read: {error}.")
+                    yield where, content
 
     def identities(self) -> Iterator[object]:
         """Yield values that change if the images change."""
         yield file_identity(self.path)
-
-
-def _content(where: str, read: Callable[[], bytes]) -> Content:
-    try:
-        return read()
-    except (*_ERRORS, RuntimeError) as error:
-        # RuntimeError: encrypted, or compressed in an unsupported way.
-        return DataError(f"{where} cannot be read: {error}.")
 
 
 def _members(path: Path) -> Iterator[_Member]:

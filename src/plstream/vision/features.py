@@ -24,11 +24,11 @@ from .._core.urls import local_path, shown
 from .._core.warnings import warn_user
 from ..data.columns import listed
 from ..data.reading import read_ahead
-from .decoding import IMAGENET_MEAN, IMAGENET_STD, Content, Preprocessing
+from .decoding import Content, Preprocessing
 from .images import Images, find_images
 from .network import Network, graph_up_to
 from .partial import PartialArray
-from .vgg import PRESETS, smallest_size, vgg16
+from .vgg import PRESETS, Preset, smallest_size, vgg16
 
 _DTYPES = ("float16", "float32")
 _VGG_SIZE = 224
@@ -132,34 +132,44 @@ def extract_features(
             "the output."
         )
     # Check weights and options before searching for images, of which there may be a million.
-    chosen = _chosen(model, weights, layer)
-    pixels = (tuple(mean or chosen.mean), tuple(std or chosen.std), crop, channels or chosen.channels)
+    preset = PRESETS.get(model) if isinstance(model, str) else None
+    graph, layer = _graph(model, preset, weights, layer)
+    usual = preset or PRESETS["vgg16"]
+    pixels = (tuple(mean or usual.mean), tuple(std or usual.std), crop, channels or usual.channels)
     preprocessing = Preprocessing((_VGG_SIZE, _VGG_SIZE), resample, *pixels)
     found = find_images(images, labels=labels)
     found = found.by_folder() if per_folder else found
-    network = chosen.network(size, found.size, pool=pool, threads=threads)
+    if preset is not None:
+        size = size or found.size or _VGG_SIZE
+        # The runtime would pool empty maps.
+        if size < smallest_size(layer):
+            raise ValueError(f"{layer} of VGG16 requires images of at least {smallest_size(layer)} pixels: pass size=.")
+    name = shown(str(model)) if preset is None else "VGG16"
+    network = Network(graph, name, layer=layer, size=size, pool=pool, threads=threads)
     preprocessing = replace(preprocessing, size=network.size)
-    rows = _RowsOf(found, per_folder=per_folder)
+    # The images of a folder are contiguous, and share its row.
+    row_names = found.folders() if per_folder else found.names
+    n_rows = len(set(row_names)) if per_folder else len(found)
     made_from = {"images": found.fingerprint(), "network": network.fingerprint()}
     made_from["options"] = f"{preprocessing} {dtype} {'per folder' if per_folder else 'per image'}"
     with PartialArray(path, network.n_features, dtype, made_from, overwrite=overwrite) as part:
         left = len(found) - part.n_done
-        _require_room(path, (len(rows) - part.n_rows) * network.n_features * np.dtype(dtype).itemsize)
+        _require_room(path, (n_rows - part.n_rows) * network.n_features * np.dtype(dtype).itemsize)
 
         def batches() -> Iterator[_Batch]:
             return _batches(found, part.n_done, preprocessing, batch_size or network.batch_size, skip_bad=skip_bad)
 
         with closing(read_ahead(batches)) as ahead:  # type: ignore[type-var]
             tracked = track(ahead, "features", left, lambda batch: batch.n_images, unit="images")
-            computed = (
-                (network(batch.pixels) if len(batch.pixels) else np.empty((0, network.n_features), np.float32), batch)
-                for batch in tracked
-            )
-            for values, n_images, bad in rows.made(computed, part.n_done):
-                part.append(_stored(values, dtype, found.where), n_images, bad)
+            nothing = np.empty((0, network.n_features), np.float32)
+            computed = (batch._replace(rows=network(batch.rows) if len(batch.rows) else nothing) for batch in tracked)
+            for rows, n_images, bad in _folder_means(computed, row_names, part.n_done) if per_folder else computed:
+                part.append(_stored(rows, dtype, found.where), n_images, bad)
         if not part.n_rows:
             raise DataError(f"None of the images in {found.where} can be read.")
-        part.finish(rows.names(part.skipped))
+        skipped = set(part.skipped)
+        kept = [name for i, name in enumerate(row_names) if i not in skipped]
+        part.finish(list(dict.fromkeys(kept)) if per_folder else kept)
     if part.skipped:
         names = listed(found.names[i] for i in part.skipped)
         were = "was" if len(part.skipped) == 1 else "were"
@@ -169,56 +179,35 @@ def extract_features(
 
 
 class _Batch(NamedTuple):
-    """A batch of images: their number, the pixels of readable ones, and the indices of the others."""
+    """A batch of images: the pixels or features of readable ones, their number, and the indices of unreadable ones."""
 
+    rows: Array
     n_images: int
-    pixels: NDArray[np.float32]
     bad: list[int]
 
 
-class _RowsOf:
-    """The mapping of images to rows: one row per image, or the mean per folder."""
-
-    def __init__(self, images: Images, *, per_folder: bool) -> None:
-        self._names = images.folders() if per_folder else images.names
-        # The end of the images of each row.
-        ends = [i for i in range(1, len(images)) if self._names[i] != self._names[i - 1]] if per_folder else []
-        self._ends = np.array([*ends, len(images)]) if per_folder else None
-        self._n_rows = len(images) if self._ends is None else len(self._ends)
-
-    def __len__(self) -> int:
-        return self._n_rows
-
-    def names(self, skipped: list[int]) -> list[str]:
-        """Return the names of the rows, without skipped images."""
-        left_out = set(skipped)
-        # The images of a folder are contiguous and share its name.
-        kept = (name for i, name in enumerate(self._names) if i not in left_out)
-        return list(kept) if self._ends is None else list(dict.fromkeys(kept))
-
-    def made(self, computed: Iterable[tuple[Array, _Batch]], start: int) -> Iterator[tuple[Array, int, list[int]]]:
-        """Yield rows, the number of their images and the skipped ones, from the features of batches."""
-        if self._ends is None:
-            yield from ((values, batch.n_images, batch.bad) for values, batch in computed)
-            return
-        sums, n_good, written, bad = np.zeros(0), 0, start, list[int]()
-        for values, batch in computed:
-            stop = start + batch.n_images
-            good = np.setdiff1d(np.arange(start, stop), batch.bad)
-            bad += batch.bad
-            rows, ends = [], self._ends[(self._ends > start) & (self._ends <= stop)].tolist()
-            # Folders that end in this batch, and the beginning of one that continues in the next.
-            for end in (*ends, stop):
-                some = values[(good >= start) & (good < end)]
-                sums = some.sum(axis=0, dtype=np.float64) + (sums if n_good else 0)
-                n_good, start = n_good + len(some), end
-                if end in ends and n_good:
-                    rows.append(sums / n_good)
-                    n_good = 0
-            if ends:
-                here = [number for number in bad if number < ends[-1]]
-                yield np.array(rows).reshape(len(rows), values.shape[1]), ends[-1] - written, here
-                written, bad = ends[-1], bad[len(here) :]
+def _folder_means(batches: Iterable[_Batch], folders: list[str], start: int) -> Iterator[_Batch]:
+    """Yield the means of features over folders, whenever a folder is complete."""
+    changes = (i for i in range(1, len(folders)) if folders[i] != folders[i - 1])
+    all_ends = np.array([*changes, len(folders)])
+    sums, n_good, written, bad = np.zeros(0), 0, start, list[int]()
+    for batch in batches:
+        stop = start + batch.n_images
+        good = np.setdiff1d(np.arange(start, stop), batch.bad)
+        bad += batch.bad
+        rows, ends = [], all_ends[(all_ends > start) & (all_ends <= stop)].tolist()
+        # Folders that end in this batch, and the beginning of one that continues in the next.
+        for end in (*ends, stop):
+            some = batch.rows[(good >= start) & (good < end)]
+            sums = some.sum(axis=0, dtype=np.float64) + (sums if n_good else 0)
+            n_good, start = n_good + len(some), end
+            if end in ends and n_good:
+                rows.append(sums / n_good)
+                n_good = 0
+        if ends:
+            here = [number for number in bad if number < ends[-1]]
+            yield _Batch(np.array(rows).reshape(len(rows), batch.rows.shape[1]), ends[-1] - written, here)
+            written, bad = ends[-1], bad[len(here) :]
 
 
 def _batches(
@@ -244,47 +233,21 @@ def _batches(
             raise DataError(f"{images.where} has become shorter while it was read.")
         good = [pixels for pixels in entries if not isinstance(pixels, DataError)]
         bad = [i for i, pixels in enumerate(entries, start=first) if isinstance(pixels, DataError)]
-        yield _Batch(len(entries), np.stack(good) if good else np.empty((0, 3, 0, 0), np.float32), bad)
+        yield _Batch(np.stack(good) if good else np.empty((0, 3, 0, 0), np.float32), len(entries), bad)
 
 
-class _Model(NamedTuple):
-    """A network before the image size is known, and its preprocessing."""
-
-    graph: bytes
-    name: str
-    layer: str
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    channels: str
-    # Default and minimum image size.
-    usual_size: int | None = None
-    smallest_size: int = 1
-
-    def network(self, size: int | None, own_size: int | None, **options: Any) -> Network:
-        """Return the network for a given image size, by default that of the images if known."""
-        if size is None and self.usual_size is not None:
-            size = own_size or self.usual_size
-        # The runtime would pool empty maps.
-        if size is not None and size < self.smallest_size:
-            raise ValueError(
-                f"{self.layer} of {self.name} requires images of at least {self.smallest_size} pixels: pass size=."
-            )
-        return Network(self.graph, self.name, layer=self.layer, size=size, **options)
-
-
-def _chosen(model: Any, weights: Any, layer: str | None) -> _Model:
-    if model in PRESETS:
+def _graph(model: Any, preset: Preset | None, weights: Any, layer: str | None) -> tuple[bytes, str]:
+    """Return the network up to a layer, and the name of the layer."""
+    if preset is not None:
         if weights is None:
             raise ValueError("VGG16 requires weights: pass a .safetensors or .pth file as weights=.")
-        layer, preset = layer or _VGG_LAYER, PRESETS[model]
-        graph, pixels = vgg16(weights, layer, preset=model), (preset.mean, preset.std, preset.channels)
-        return _Model(graph, "VGG16", layer, *pixels, _VGG_SIZE, smallest_size(layer))
+        layer = layer or _VGG_LAYER
+        return vgg16(weights, layer, preset=model), layer
     if not str(model).endswith(".onnx"):
         raise ValueError(f"model={shown(str(model))!r} is neither {' nor '.join(PRESETS)} nor an .onnx file.")
     if weights is not None:
         raise ValueError("An ONNX model contains its weights: leave out weights=.")
-    graph, layer = graph_up_to(model, layer)
-    return _Model(graph, shown(str(model)), layer, IMAGENET_MEAN, IMAGENET_STD, "rgb")
+    return graph_up_to(model, layer)
 
 
 def _stored(rows: Array, dtype: str, where: str) -> Array:

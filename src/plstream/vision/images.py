@@ -40,18 +40,7 @@ class Files:
 
 
 class Images:
-    """Images in a fixed order.
-
-    Parameters
-    ----------
-    where : str
-        Location of the images, for messages.
-    names : list of str
-        Name of each image.
-    store : Files, Archive or Batches
-        Where the images are stored.
-    size : int, default=None
-        Height and width, if known and the same for all.
+    """Images in a fixed order, as found by :func:`find_images`.
 
     Attributes
     ----------
@@ -60,7 +49,7 @@ class Images:
     names : list of str
         Name of each image.
     size : int or None
-        Height and width, if known.
+        Height and width, if known and the same for all.
     """
 
     def __init__(self, where: str, names: list[str], store: Files | Archive | Batches, size: int | None = None) -> None:
@@ -171,7 +160,12 @@ def _found(images: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) ->
     if path.is_dir():
         found = _matching(str(Path(glob.escape(str(path)), "**", "*")))
         if not found:
-            _require_no_archives(path)
+            archives = [file.name for file in sorted(path.iterdir()) if file.name.lower().endswith(ARCHIVE_ENDINGS)]
+            if archives:
+                raise DataError(
+                    f"There are only archives in {path}, no images: {listed(archives)}. Name one of the archives, or a "
+                    ".tar of all."
+                )
         return Images(str(path), [file.relative_to(path).as_posix() for file in found], Files(found)), path
     if path.name.lower().endswith(ARCHIVE_ENDINGS):
         archive = Archive(path)
@@ -184,16 +178,6 @@ def _matching(pattern: str) -> list[Path]:
     found = track(glob.iglob(pattern, recursive=True), "Looking for images", None, lambda _: 1, "files")  # noqa: PTH207
     paths = (Path(name) for name in found if is_image(Path(name).name))
     return sorted((path for path in paths if path.is_file()), key=natural_order)
-
-
-def _require_no_archives(folder: Path) -> None:
-    """Raise DataError if a folder contains archives instead of images."""
-    found = [file.name for file in sorted(folder.iterdir()) if file.name.lower().endswith(ARCHIVE_ENDINGS)]
-    if found:
-        raise DataError(
-            f"There are only archives in {folder}, no images: {listed(found)}. Name one of the archives, or a .tar of "
-            "all."
-        )
 
 
 def _listed(path: Path) -> Images:

@@ -42,7 +42,15 @@ class Network:
             raise ValueError(f"pool={pool!r} is not one of {', '.join(POOLING)}.")
         self.name, self.layer, self.pool = name, layer, pool
         self._runtime = import_optional("onnxruntime", "Computing features", "vision")
-        self._session = self._opened(graph, threads)
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = _SILENT
+        options.intra_op_num_threads = blas_threads() if threads is None else threads
+        # Threads that spin while waiting would occupy the cores that read the next images.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = self._runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001
+            raise ValueError(f"{name} cannot be run by ONNX Runtime: {_reason(error)}.") from None
         self._hash = sha256(graph).hexdigest()
         self._dtype, self._fixed_batch, self._channels_last, self.size = self._input(size)
         fitting = DEFAULT_MEMORY // (_BYTES_PER_PIXEL * self.size[0] * self.size[1])
@@ -93,17 +101,6 @@ class Network:
                 "layer, or larger images."
             )
         return found
-
-    def _opened(self, graph: bytes, threads: int | None) -> Any:
-        options = self._runtime.SessionOptions()
-        options.log_severity_level = _SILENT
-        options.intra_op_num_threads = blas_threads() if threads is None else threads
-        # Threads that spin while waiting would occupy the cores that read the next images.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        try:
-            return self._runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # noqa: BLE001
-            raise ValueError(f"{self.name} cannot be run by ONNX Runtime: {_reason(error)}.") from None
 
     def _input(self, size: int | None) -> tuple[Any, int | None, bool, tuple[int, int]]:
         """Return type, number of images if fixed, whether channels come last, and height and width."""

@@ -26,27 +26,21 @@ _Opened: TypeAlias = tuple[Collection[str], Callable[[str], NDArray[np.float32]]
 
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": np.uint16}
 _TORCH_ENDINGS = (".pth", ".pt")
-_CONVOLUTIONS = (2, 2, 3, 3, 3)
 # Supported by all recent runtimes.
 _OPSET = 13
 _IR_VERSION = 7
 
 
-def _numbered() -> dict[str, int]:
-    """Return the index of each layer in torchvision's list, where a convolution is followed by its ReLU."""
-    numbers, i = {}, 0
-    for block, n_convolutions in enumerate(_CONVOLUTIONS, start=1):
-        for k in range(1, n_convolutions + 1):
-            numbers[f"conv{block}_{k}"] = i
-            i += 2
-        numbers[f"pool{block}"] = i
-        i += 1
-    return numbers
-
-
-_NUMBERS = _numbered()
 #: Names of the layers of VGG16's convolutional part, from the first to the last.
-VGG16_LAYERS = tuple(_NUMBERS)
+VGG16_LAYERS = tuple(
+    layer
+    for block, n_convolutions in enumerate((2, 2, 3, 3, 3), start=1)
+    for layer in (*(f"conv{block}_{k}" for k in range(1, n_convolutions + 1)), f"pool{block}")
+)
+# Their indices in torchvision's list, where a convolution is followed by its ReLU.
+_NUMBERS = dict(
+    zip(VGG16_LAYERS, (0, 2, 4, 5, 7, 9, 10, 12, 14, 16, 17, 19, 21, 23, 24, 26, 28, 30), strict=True),
+)
 
 
 class Preset(NamedTuple):

@@ -44,9 +44,9 @@ class FeatureFile:
         """Return an array by name, with one entry (or row) per row of features, or of pairs."""
         return read_array(*self._arrays[key])
 
-    def per_row(self, key: str, n_rows: int) -> Array:
+    def per_row(self, key: str) -> Array:
         """Return an array by name; raise DataError unless it has one entry per row."""
-        values = self[key]
+        values, n_rows = self[key], len(self.features)
         if values.shape != (n_rows,):
             raise DataError(f"{self.path}: {key} has shape {values.shape}, but there are {n_rows:,} rows.")
         return values

@@ -117,7 +117,7 @@ def _of_table(path: Path, seed: int) -> Task:
 def _labels(file: FeatureFile) -> Array:
     """Return the labels of the rows: y, or the names of the image folders."""
     if "y" in file:
-        return file.per_row("y", len(file.features))
+        return file.per_row("y")
     if file.files is None:
         raise DataError(
             f"{file.path} has no labels: put them as y into the .npz file, or for a .npy file into "
@@ -149,9 +149,9 @@ def as_labels(values: Array, where: str) -> NDArray[np.int64]:
 def _splits(file: FeatureFile, y: Array, seed: int) -> tuple[tuple[Split, ...], str]:
     """Return the splits in the file, or else folds by seed, and a description."""
     if "fold" in file:
-        return split_by_fold(file.per_row("fold", len(y)), seed), "its own folds"
+        return split_by_fold(file.per_row("fold"), seed), "its own folds"
     if "test" in file:
-        return single_split(file.per_row("test", len(y)), seed), "its own test rows"
+        return single_split(file.per_row("test"), seed), "its own test rows"
     if file.files is not None:
         # The parent of the class folder tells which images are for testing.
         test = np.array([any(part in _TEST for part in _folders(image)[-2:-1]) for image in file.files])

@@ -13,17 +13,16 @@ from ..._core.types import Array
 from ...data.columns import listed
 from ..task import FOLDS, Task
 from .features import FeatureFile, feature_files, read_lines
-from .pairs import NamedPair, find_rows, is_number, verification
+from .pairs import NamedPair, find_rows, is_number, unique_pairs, verification
 
 ADDRESS = "http://vis-www.cs.umass.edu/lfw/"
 PAIRS = "pairs.txt"
 _DEVELOPMENT = ("pairsDevTrain.txt", "pairsDevTest.txt")
-_OFFICIAL = 600 * FOLDS
 
 
 def load(folder: Path, seed: int) -> list[Task]:
     """Return View 2, one task per feature file of the folder."""
-    return [_view_2(path, folder, seed) for path in _found(folder)]
+    return [_view_2(FeatureFile(path), folder / PAIRS, seed) for path in _found(folder)]
 
 
 def load_view_1(folder: Path, seed: int) -> list[Task]:
@@ -96,17 +95,11 @@ def read_pairs(path: Path) -> list[NamedPair]:
     expected = 1 + 2 * n_folds * n_pairs
     if len(lines) != expected:
         raise DataError(f"{path} has {len(lines):,} lines, but its first line declares {expected:,}.")
-    pairs = []
-    seen: dict[frozenset[str], int] = {}
-    for number, line in enumerate(lines[1:]):
-        fold, place = divmod(number, 2 * n_pairs)
-        where = f"{path}, line {number + 2}"
-        pair = _parse(line, where, fold, same=place < n_pairs)
-        first = seen.setdefault(frozenset(pair[:2]), number + 2)
-        if first != number + 2:
-            raise DataError(f"{where}: the same pair is in line {first}.")
-        pairs.append(pair)
-    return pairs
+    numbered = (
+        (2 + i, _parse(line, f"{path}, line {2 + i}", i // (2 * n_pairs), same=i % (2 * n_pairs) < n_pairs))
+        for i, line in enumerate(lines[1:])
+    )
+    return unique_pairs(numbered, path)
 
 
 def _parse(line: str, where: str, fold: int, *, same: bool) -> NamedPair:
@@ -141,17 +134,13 @@ def _found(folder: Path) -> list[Path]:
     )
 
 
-def _view_2(path: Path, folder: Path, seed: int) -> Task:
-    file = FeatureFile(path)
-    listed_pairs = folder / PAIRS
-    if file.files is not None and listed_pairs.exists():
-        pairs, same, fold = _of_list(read_pairs(listed_pairs), file)
-    elif all(key in file for key in ("pairs", "same", "fold")):
+def _view_2(file: FeatureFile, listed_pairs: Path, seed: int) -> Task:
+    if all(key in file for key in ("pairs", "same", "fold")) and not (file.files and listed_pairs.exists()):
         pairs, same, fold = file["pairs"], file["same"], file["fold"]
     elif listed_pairs.exists():
-        raise file.unnamed("image")
+        pairs, same, fold = _of_list(read_pairs(listed_pairs), file)
     else:
-        raise DataError(f"The pairs of LFW are missing: download {PAIRS} from {ADDRESS} into {folder}.")
+        raise DataError(f"The pairs of LFW are missing: download {PAIRS} from {ADDRESS} into {listed_pairs.parent}.")
     return verification(
         file.features,
         pairs,
@@ -159,9 +148,9 @@ def _view_2(path: Path, folder: Path, seed: int) -> Task:
         fold,
         name=f"lfw/{file.name}",
         title=f"Labeled Faces in the Wild, {file.name}",
-        paper="LFW" if (len(same), len(np.unique(fold))) == (_OFFICIAL, FOLDS) else None,
+        official=("LFW", 600 * FOLDS),
         seed=seed,
-        note=f"|a - b| of {path.name}: the {len(same):,} pairs of View 2, in its own folds.",
+        note=f"|a - b| of {file.path.name}: the {len(same):,} pairs of View 2, in its own folds.",
     )
 
 
@@ -173,5 +162,4 @@ def _of_list(pairs: list[NamedPair], file: FeatureFile) -> tuple[Array, Array, A
     twice = [image for image, count in Counter(images).items() if count > 1]
     if twice:
         raise DataError(f"{file.path} has more than one row of {listed(twice)}.")
-    rows = find_rows(pairs, {image: row for row, image in enumerate(images)}, str(file.path), "images")
-    return rows, np.array([pair.same for pair in pairs]), np.array([pair.fold for pair in pairs])
+    return find_rows(pairs, {image: row for row, image in enumerate(images)}, str(file.path), "images")

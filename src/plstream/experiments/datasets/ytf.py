@@ -12,12 +12,11 @@ from ..._core.errors import DataError
 from ..._core.progress import track
 from ..task import FOLDS, Task
 from .features import FeatureFile, feature_files, read_lines
-from .pairs import NamedPair, find_rows, is_number, verification
+from .pairs import NamedPair, find_rows, is_number, unique_pairs, verification
 
 ADDRESS = "https://www.cs.tau.ac.il/~wolf/ytfaces/"
 # The first file has corrected labels and is preferred.
 LISTS = ("splits_corrected.txt", "splits.txt")
-_OFFICIAL = 500 * FOLDS
 # The share of an aligned frame that shows the face: boxes are 2.2 times as large as the face.
 FACE = 0.4545
 
@@ -46,17 +45,10 @@ def read_splits(path: Path) -> list[NamedPair]:
 
     DataError names the first invalid line, a duplicate pair, or a split of a different size.
     """
-    pairs = []
-    seen: dict[tuple[str, str], int] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        fields = [field.strip() for field in line.split(",")]
-        if number == 1 and not fields[0].isdecimal():
-            continue
-        pair = _parse(fields, f"{path}, line {number}")
-        first = seen.setdefault((min(pair[:2]), max(pair[:2])), number)
-        if first != number:
-            raise DataError(f"{path}, line {number}: the same pair is in line {first}.")
-        pairs.append(pair)
+    lines = [[field.strip() for field in line.split(",")] for line in read_lines(path)]
+    start = 1 if lines[0][0].isdecimal() else 2
+    numbered = enumerate(lines[start - 1 :], start)
+    pairs = unique_pairs(((number, _parse(line, f"{path}, line {number}")) for number, line in numbered), path)
     sizes = Counter(pair.fold for pair in pairs)
     if len(sizes) < 2 or len(set(sizes.values())) > 1:
         found = ", ".join(f"{size:,} in split {fold}" for fold, size in sizes.items())
@@ -83,18 +75,16 @@ def _task(file: FeatureFile, pairs: list[NamedPair], listed_in: str, seed: int) 
     rows = _rows_of_videos(file.files)
     wanted = sorted({name for pair in pairs for name in pair[:2]})
     places = {name: place for place, name in enumerate(wanted) if name in rows}
-    where = find_rows(pairs, places, str(file.path), "videos")
+    found = find_rows(pairs, places, str(file.path), "videos")
     means = np.empty((len(wanted), file.features.shape[1]), np.float32)
     for place, name in enumerate(track(wanted, f"Reading {file.path.name}", len(wanted), lambda _: 1, "videos")):
         means[place] = file.features[rows[name]].mean(axis=0, dtype=np.float64)
     return verification(
         means,
-        where,
-        [pair.same for pair in pairs],
-        [pair.fold for pair in pairs],
+        *found,
         name=f"ytf/{file.name}",
         title=f"YouTube Faces, {file.name}",
-        paper="YTF" if (len(pairs), len({pair.fold for pair in pairs})) == (_OFFICIAL, FOLDS) else None,
+        official=("YTF", 500 * FOLDS),
         seed=seed,
         note=(
             f"|a - b| of {file.path.name}, of each video the mean of its frames; {len(pairs):,} pairs of {listed_in}. "

@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._core.errors import counted
 from ...plots.palette import FAINT, PAPER
 from .. import claims
-from ..classifiers import final_classifier
+from ..classifiers import score_classifier
 from ..drawing import CaptionedFigure, DotPlot, drawn_cells, short_title
-from ..experiment import ALL_REDUCERS, Experiment
 from ..inference import interval
-from ..methods import METHODS, PAPER_VARIANTS, TITLES, paper_name
+from ..methods import ALL_REDUCERS, METHODS, PAPER_VARIANTS, TITLES, paper_name, why_not
 from ..plan import CostModel
 from ..protocol import Trial, choose, is_large, limit
 from ..results import Cell, TaskResults
 from ..tables import (
-    NOTHING,
     Table,
     components_and_scores,
     components_header,
+    format_number,
     format_range,
     mean_with_interval,
     p_values,
     table_of,
 )
+from . import Experiment
 
 DATA_SETS = ("LFW", "YTF", "ImageNet 32x32", "ImageNet 224x224")
 
 
-class Reported(NamedTuple):
-    """An accuracy in per cent, and its 95 % confidence interval, if any."""
-
-    accuracy: float
-    interval: tuple[float, float] | None = None
-
-
+# An accuracy in per cent, with its 95 % confidence interval, if any.
+Reported = tuple[float] | tuple[float, float, float]
 REPORTED: dict[str, tuple[Reported | None, ...]] = {
-    "ccipca": (Reported(89.87, (89.17, 90.55)), Reported(81.48, (80.07, 82.88)), Reported(40.30), Reported(52.58)),
-    "sgdpls": (Reported(90.60, (89.95, 91.24)), Reported(83.22, (82.07, 84.36)), None, None),
-    "ipls": (Reported(90.30, (89.60, 90.99)), Reported(82.22, (80.96, 83.47)), Reported(43.24), Reported(65.74)),
-    "cipls": (Reported(91.78, (91.08, 92.47)), Reported(84.10, (82.82, 85.37)), Reported(43.31), Reported(67.09)),
-    "pls": (Reported(92.47, (91.87, 93.05)), Reported(85.96, (84.47, 87.44)), None, None),
+    "ccipca": ((89.87, 89.17, 90.55), (81.48, 80.07, 82.88), (40.30,), (52.58,)),
+    "sgdpls": ((90.60, 89.95, 91.24), (83.22, 82.07, 84.36), None, None),
+    "ipls": ((90.30, 89.60, 90.99), (82.22, 80.96, 83.47), (43.24,), (65.74,)),
+    "cipls": ((91.78, 91.08, 92.47), (84.10, 82.82, 85.37), (43.31,), (67.09,)),
+    "pls": ((92.47, 91.87, 93.05), (85.96, 84.47, 87.44), None, None),
 }
 """Table "Comparison of existing incremental methods in terms of accuracy", by method, in the order of DATA_SETS.
 
@@ -52,14 +47,7 @@ The authors' code states 91.68 for CIPLS on LFW, consistent with the advantage o
 
 
 def reported(method: str, data_set: str | None) -> Reported | None:
-    """Return the accuracy of a method on a data set as reported in the paper, or None.
-
-    Examples
-    --------
-    >>> from plstream.experiments.paper.accuracy import reported
-    >>> reported("cipls-released", "YTF").accuracy
-    84.1
-    """
+    """Return the accuracy of a method on a data set as reported in the paper, or None."""
     row = REPORTED.get(paper_name(method) or "")
     return None if row is None or data_set not in DATA_SETS else row[DATA_SETS.index(data_set)]
 
@@ -133,10 +121,8 @@ def _equal_table(found: TaskResults) -> Table:
 
 
 def _format_reported(method: str, data_set: str) -> str:
-    value = reported(method, data_set)
-    if value is None:
-        return NOTHING
-    return f"{value.accuracy:.2f}" + (f" [{value.interval[0]:.2f}, {value.interval[1]:.2f}]" if value.interval else "")
+    center, *span = reported(method, data_set) or (None,)
+    return format_number(center) + (f" [{span[0]:.2f}, {span[1]:.2f}]" if span else "")
 
 
 _REPORTED_MARK: dict[str, Any] = {
@@ -160,21 +146,22 @@ def figures(found: TaskResults) -> list[CaptionedFigure]:
         if not np.isnan(half_width):
             plot.bar(method, max(0.0, center - half_width), min(100.0, center + half_width))
         if method in theirs:
-            place = plot.place(method) + 0.27
-            if (span := theirs[method].interval) is not None:
+            place = plot.places[method] + 0.27
+            reported_center, *span = theirs[method]
+            if span:
                 plot.axes.plot(span, [place, place], color=FAINT, linewidth=0.9)
-            plot.axes.plot([theirs[method].accuracy], [place], **_REPORTED_MARK)
+            plot.axes.plot([reported_center], [place], **_REPORTED_MARK)
         plot.mark(method, center)
         plot.value(method, f"{center:.2f}")
     if theirs:
         plot.axes.plot([], [], marker="o", color=FAINT, linestyle="", label="here")
         plot.axes.plot([], [], label=f"the paper, on {data_set}", **_REPORTED_MARK)
         plot.legend()
-    best = max(means, key=lambda method: means[method].mean)
-    least = min(means, key=lambda method: means[method].mean)
+    best = max(means, key=lambda method: means[method][0])
+    least = min(means, key=lambda method: means[method][0])
     description = (
-        f"Accuracies of {len(means)} methods with 95 % confidence intervals, from {means[least].mean:.2f} % "
-        f"({TITLES[least]}) to {means[best].mean:.2f} % ({TITLES[best]})."
+        f"Accuracies of {len(means)} methods with 95 % confidence intervals, from {means[least][0]:.2f} % "
+        f"({TITLES[least]}) to {means[best][0]:.2f} % ({TITLES[best]})."
     )
     reading = (
         "There is one split, and so no confidence interval."
@@ -199,9 +186,13 @@ def _scores_by_number(found: TaskResults) -> str:
 
 
 def seconds(costs: CostModel, method: str) -> float:
-    """Estimate the time of a cell, with a second fit and classifier for more than two classes."""
-    once = costs.fit(method) + costs.classify(method)
-    return costs.choose(method) + (1 if costs.task.n_classes == 2 or is_large(costs.task, costs.settings) else 2) * once
+    """Estimate the time of a cell, with a second fit and classifier, of one score per class, for more than two."""
+    task, k = costs.task, costs.task.n_classes
+    once = costs.choose(method) + costs.fit(method) + costs.classify(method)
+    if k == 2 or is_large(task, costs.settings):
+        return once
+    equal = 1 if METHODS[method].n_models(k) > 1 else METHODS[method].max_components(k, task.n_features, k)
+    return once + costs.fit(method, c=equal) + costs.classify(method, c=equal)
 
 
 def headline(found: TaskResults) -> str:
@@ -211,15 +202,15 @@ def headline(found: TaskResults) -> str:
     most = max(map(len, values.values()))
     values = {method: by_split for method, by_split in values.items() if len(by_split) == most}
     means = {method: interval([*by_split.values()]) for method, by_split in values.items()}
-    best = max(means, key=lambda method: means[method].mean)
+    best = max(means, key=lambda method: means[method][0])
     center, half_width = means[best]
     width = "" if np.isnan(half_width) else f" ± {half_width:.2f}"
-    also = [TITLES[m] for m in means if m != best and f"{means[m].mean:.2f}" == f"{center:.2f}"]
+    also = [TITLES[m] for m in means if m != best and f"{means[m][0]:.2f}" == f"{center:.2f}"]
     text = f"{found.task['title']}: most accurate of {len(means)} is {' and '.join([TITLES[best], *also])} with "
     text += f"{center:.2f}{width} % ({most} split{'s' * (most > 1)})."
     for method in sorted(("cipls", "incremental-pls"), key=lambda method: method != best):
         if method in values and "pls" in values:
-            who = "That is" if method == best else f"{TITLES[method]} has {means[method].mean:.2f} %,"
+            who = "That is" if method == best else f"{TITLES[method]} has {means[method][0]:.2f} %,"
             text += f" {who} {_compared_with_pls(found, values[method], values['pls'])}."
     return text + _at_equal_scores(found)
 
@@ -267,7 +258,7 @@ def _is_like_pls(found: TaskResults) -> claims.Assessment | None:
     rivals = [method for method in asked if method in values]
     behind = [claims.inferior(versus[method]) for method in rivals]
     looks = [
-        claims.Assessment(claims.all_of([claims.alike(versus[name]), *behind]), sentences[name])
+        (claims.all_of([claims.alike(versus[name]), *behind]), sentences[name])
         for name in PAPER_VARIANTS
         if name in values
     ]
@@ -281,9 +272,10 @@ EXPERIMENT = Experiment(
     about="Each method projects rows to the scores of at most ten components, on which a classifier is trained. The "
     "number of components is chosen on a part of the training rows; test rows are used once.",
     methods=ALL_REDUCERS,
+    why_not=why_not,
     cells=cells,
     seconds=seconds,
-    classifier=final_classifier,
+    classifier=score_classifier,
     tables=tables,
     figures=figures,
     headline=headline,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..classifiers import quick_classifier
 from ..drawing import CaptionedFigure, drawn_cells, line_chart, line_of
-from ..experiment import REDUCERS, Experiment
 from ..inference import column_means
-from ..methods import METHODS
+from ..methods import METHODS, REDUCERS, why_not
 from ..plan import CostModel
 from ..protocol import Trial, accuracies, limit
 from ..results import Cell, TaskResults
 from ..tables import Table, format_number, table_of
+from . import Experiment
 
 
 def cells(trial: Trial) -> list[Cell]:
@@ -65,6 +65,7 @@ EXPERIMENT = Experiment(
     about="The same for every number of components. With more than two classes, some methods have one model per class, "
     "and therefore one score per class and component: compare them at equal numbers of scores.",
     methods=REDUCERS,
+    why_not=why_not,
     cells=cells,
     seconds=CostModel.choose,
     classifier=quick_classifier,

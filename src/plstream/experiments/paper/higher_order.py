@@ -21,15 +21,15 @@ import numpy as np
 from ..._core.types import Array, Float64Array
 from ...plots.palette import GRID, INK, PAPER
 from .. import claims
-from ..classifiers import final_classifier
+from ..classifiers import score_classifier
 from ..drawing import STYLES, CaptionedFigure, DotPlot, drawn_cells
-from ..experiment import ALL_REDUCERS, Experiment, why_not
-from ..methods import METHODS, PAPER_VARIANTS, TITLES, Projection, paper_name
+from ..methods import ALL_REDUCERS, METHODS, PAPER_VARIANTS, TITLES, Projection, paper_name, why_not
 from ..plan import CostModel
-from ..protocol import NotPossibleError, Trial, choose, is_large
+from ..protocol import Trial, choose, is_large
 from ..results import Cell, TaskResults
 from ..tables import Table, components_and_scores, components_header, format_number, mean_with_interval, table_of
 from ..task import Rows, Task
+from . import Experiment
 
 REPORTED = {"ccipca": 63.48, "sgdpls": 58.41, "ipls": 50.76, "cipls": 83.24}
 """Table "Accuracy of existing incremental methods when using only higher-order components", means over all tasks."""
@@ -44,7 +44,7 @@ def cells(trial: Trial) -> list[Cell]:
     X, train, test = trial.task.X, trial.train, trial.test
     projection = trial.fit(choice.n_components)
     if projection.n_components < 2:
-        raise NotPossibleError(projection.limited)
+        raise ValueError(projection.limited)
     S, S_test = trial.scores(projection, train), trial.scores(projection, test)
     regression = regress_on_first(lambda: trial.blocks(S), len(S))
 
@@ -72,15 +72,7 @@ def cells(trial: Trial) -> list[Cell]:
 
 
 def largest_cosine(weights: Float64Array) -> float:
-    """Return the largest absolute cosine between a first direction and any other direction, over all models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.paper.higher_order import largest_cosine
-    >>> largest_cosine(np.array([[[1.0, 0.0], [3.0, -4.0], [0.0, 1.0]]]))
-    0.6
-    """
+    """Return the largest absolute cosine between a first direction and any other direction, over all models."""
     units = weights / _or_one(np.linalg.norm(weights, axis=2, keepdims=True))
     return float(np.abs(np.einsum("kj,lij->kli", units[:, 0], units[:, 1:])).max())
 
@@ -106,17 +98,6 @@ def regress_on_first(blocks: Callable[[], Iterable[Array]], n_rows: int) -> Regr
 
     Blocks are combined by QR decompositions, because normal equations would square the condition number, and the first
     scores of all classes are nearly collinear.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from plstream.experiments.paper.higher_order import regress_on_first
-    >>> S = np.array([[[1.0, 2.0]], [[-1.0, -2.0]]])
-    >>> regression = regress_on_first(lambda: [S], n_rows=2)
-    >>> [(np.round(regression.residuals(part), 9) + 0.0).tolist() for part in (S, S[:1] + 1)]
-    [[[0.0], [0.0]], [[-1.0]]]
-    >>> round(regression.largest_correlation, 9)
-    1.0
     """
     mean = np.asarray(sum(block.sum(axis=0) for block in blocks())) / n_rows
     # Python numbers keep the type of scores.
@@ -251,7 +232,7 @@ def figures(found: TaskResults) -> list[CaptionedFigure]:
     }
     plot = DotPlot([*means], "Accuracy, %", above=2.3)
     for method, values in means.items():
-        place = plot.place(method)
+        place = plot.places[method]
         plot.axes.plot([min(values.values()), max(values.values())], [place] * 2, color=GRID, linewidth=3, zorder=1)
         for kind in _MARKS:
             plot.axes.plot([values[kind]], [place], **_mark(kind, STYLES[method].colour))
@@ -296,7 +277,7 @@ def _is_far_ahead(found: TaskResults) -> claims.Assessment | None:
 def _is_not_due_to_copies(found: TaskResults) -> claims.Assessment | None:
     before, after = found.values(scale=100), found.values("accuracy_residual", scale=100)
     chance = 100 / found.task["n_classes"]
-    looks = []
+    looks: list[claims.Assessment] = []
     by_method = found.by_method()
     for variant in PAPER_VARIANTS:
         if variant not in by_method:
@@ -309,7 +290,7 @@ def _is_not_due_to_copies(found: TaskResults) -> claims.Assessment | None:
             f"{claims.format_difference(difference)}, with correlations of up to {correlation:.3f}"
             f"{'' if better else '; the first is no better than chance'}."
         )
-        looks.append(claims.Assessment(claims.no_less(difference) if better else "open", text))
+        looks.append((claims.no_less(difference) if better else "open", text))
     return claims.assess(looks)
 
 
@@ -323,7 +304,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     seconds=seconds,
     memory=memory,
-    classifier=final_classifier,
+    classifier=score_classifier,
     tables=tables,
     summary=summary,
     figures=figures,

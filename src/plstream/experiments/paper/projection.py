@@ -10,13 +10,12 @@ from ..._core.types import Array
 from ...plots.palette import CLASS_MARKERS, CLASSES, FAINT, INK
 from ..claims import Assessment, Claim, assess
 from ..drawing import CaptionedFigure, drawn_cells, new_figure, short_title
-from ..experiment import Experiment
-from ..inference import share_between
-from ..methods import METHODS, PAPER_VARIANTS, TITLES
+from ..methods import METHODS, PAPER_VARIANTS, TITLES, why_not
 from ..plan import CostModel
 from ..protocol import Trial
 from ..results import Cell, TaskResults
 from ..tables import Table, table_of
+from . import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,8 +57,15 @@ def tables(found: TaskResults) -> list[Table]:
 
 
 def _shares_between(cell: Cell) -> list[float]:
+    """Return the share of the variance between classes, for each score."""
     scores, labels = np.array(cell["scores"]), np.array(cell["labels"])
-    return [share_between(column, labels) for column in scores.T]
+    shares = []
+    for values in scores.T:
+        total = float(((values - values.mean()) ** 2).sum())
+        groups = [values[labels == label] for label in np.unique(labels)]
+        between = float(sum(len(group) * (group.mean() - values.mean()) ** 2 for group in groups))
+        shares.append(between / total if total > 0 else 0.0)
+    return shares
 
 
 def figures(found: TaskResults) -> list[CaptionedFigure]:
@@ -138,12 +144,12 @@ def _classes_are_apart(found: TaskResults) -> Assessment | None:
     }
     # SGDPLS has only one component for two classes, and is not judged.
     only_first = shares["ipls"][1] < _APART <= shares["ipls"][0]
-    looks = []
+    looks: list[Assessment] = []
     for variant in PAPER_VARIANTS:
         if variant in cells:
             correlation = _correlation(*np.array(cells[variant]["scores"]).T)
             text = f"{sentences[variant]}; the two scores have a correlation of {correlation:.3f}."
-            looks.append(Assessment("yes" if only_first and min(shares[variant]) >= _APART else "no", text))
+            looks.append(("yes" if only_first and min(shares[variant]) >= _APART else "no", text))
     before = "Shares of the variance between classes, for the first and the second score, in one split."
     return assess(looks, before, f"{sentences['ipls']}. SGDPLS has one component for two classes.")
 
@@ -159,6 +165,7 @@ EXPERIMENT = Experiment(
     title="The first two scores",
     about="Models of two components are trained on one split. The points are the scores of its test rows.",
     methods=("ipls", "sgdpls", "cipls-paper", "cipls-released", "cipls", "incremental-pls", "pls"),
+    why_not=why_not,
     one_split=True,
     cells=cells,
     seconds=CostModel.fit,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-import warnings
 
 import numpy as np
 
@@ -13,13 +12,13 @@ from ...selection.graph import rank_graph_bytes, rank_graph_multiplications
 from ..claims import Assessment, Claim, compare_with_rivals, mean, no_less
 from ..classifiers import feature_classifier, linear_svm, standardised
 from ..drawing import CaptionedFigure, Line, describe_lines, draw_lines, drawn_cells, label_lines, stacked
-from ..experiment import Experiment
 from ..methods import SELECTORS
 from ..plan import SVM_BYTES_PER_NUMBER, CostModel
 from ..protocol import Trial
 from ..results import Cell, TaskResults
 from ..tables import Table, format_number, mean_with_interval, table_of
 from ..task import Task
+from . import Experiment
 
 SHARES = (0.1, 0.15, 0.2, 0.5)
 REPORTED: dict[str, dict[str, tuple[float, ...]]] = {
@@ -63,11 +62,7 @@ def cells(trial: Trial) -> list[Cell]:
     for share in (1.0,) if trial.method == "none" else settings.shares:
         start = time.perf_counter()
         kept = ranks <= number_to_keep(share, task.n_features)
-        with warnings.catch_warnings():
-            # Warnings about the last iteration.
-            warnings.simplefilter("ignore")
-            svm = linear_svm(settings, task.n_features)
-            predicted = svm.fit(X[:, kept], y).predict(X_test[:, kept])
+        predicted = linear_svm(settings, task.n_features).fit(X[:, kept], y).predict(X_test[:, kept])
         cell: Cell = {
             "share": share,
             "n_kept": int(np.count_nonzero(kept)),

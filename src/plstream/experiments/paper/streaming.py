@@ -9,13 +9,13 @@ import numpy as np
 from ..claims import Assessment, Claim, compare_with_rivals, rivals_among
 from ..classifiers import quick_classifier
 from ..drawing import CaptionedFigure, drawn_cells, line_chart, line_of
-from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
 from ..inference import column_means
-from ..methods import METHODS, Projection, in_blocks
+from ..methods import METHODS, STREAMING_REDUCERS, Projection, why_not_streaming
 from ..plan import CostModel
 from ..protocol import Trial, choose
 from ..results import Cell, TaskResults
 from ..tables import NOTHING, Table, components_and_scores, components_header, format_number, table_of
+from . import Experiment
 
 REPORTED = (
     "In the paper's figures CIPLS is ahead of all other incremental methods from the sixth block on for LFW, and for "
@@ -33,7 +33,7 @@ def cells(trial: Trial) -> list[Cell]:
     ends = np.linspace(0, len(train), settings.blocks + 1).astype(int)
     found: list[float | None] = []
     for start, end in pairwise(ends):
-        for block in in_blocks(train[start:end], task):
+        for block in task.blocks(train[start:end]):
             projection.learn(task.X[block], task.y[block])
         seen = train[:end]
         if len(np.unique(task.y[seen])) < 2:

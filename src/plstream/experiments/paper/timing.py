@@ -7,7 +7,7 @@ The time includes computing the directions, where some methods do most of their 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,19 +21,17 @@ from ...online.state import ComponentOverflowError
 from ...report.html import Verdict
 from ..claims import Assessment, Claim, above, compare_with_rivals
 from ..drawing import STYLES, CaptionedFigure, DotPlot, Line, drawn_cells, label_lines, stacked
-from ..experiment import STREAMING_REDUCERS, Experiment, why_not_streaming
-from ..inference import Difference, exponent, interval, robust_difference
-from ..methods import METHODS, TITLES, Method, Projection, paper_name
+from ..inference import Difference, Values, exponent, interval, robust_difference
+from ..methods import METHODS, STREAMING_REDUCERS, TITLES, Projection, paper_name, why_not_streaming
 from ..plan import CostModel, Part, clock
 from ..results import Cell, Results, TaskResults
 from ..settings import Settings
 from ..tables import NOTHING, Table, format_number, p_values, table_of
 from ..task import Task
+from . import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..runner import Deadline
 
 COMPLEXITY = {"ccipca": "O(nLm)", "sgdpls": "O(Tcm)", "ipls": "O(nLm + c^2 m)", "cipls": "O(ncm)"}
 """Table "Comparison of incremental dimensionality reduction methods in terms of time complexity"."""
@@ -59,7 +57,7 @@ _CLASSES = 20
 _NOT_GROWN = ("incremental-lda",)
 
 
-def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
+def run(parts: Sequence[Part], results: Results, stop: Callable[[], str]) -> None:
     """Measure the times of all methods of each task in turn, and their growth once for all tasks."""
     name, settings, seed = EXPERIMENT.name, results.settings, results.seed
     places = [results.experiment(part.task.name, name) for part in parts]
@@ -70,8 +68,8 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
             task = part.task.name
             known, wanted = {method for method, _ in results.done(task, name)}, set(part.methods)
             place.setdefault("growth", [])
-            if deadline.is_over:
-                place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {deadline.reason}"))
+            if reason := stop():
+                place["skipped"].update(dict.fromkeys(wanted - known, f"not run, {reason}"))
                 continue
             if wanted - known:
                 # Methods take turns, so a new one requires measuring all of them again.
@@ -84,9 +82,7 @@ def run(parts: Sequence[Part], results: Results, deadline: Deadline) -> None:
             if grown is None or grown is place:
                 known = {cell["method"] for cell in place["growth"]}
                 methods = [method for method in part.methods if method not in {*_NOT_GROWN, *known}]
-                n_cells = sum(len(_grown(varied, methods)) * len(values) for varied, values in GROWTH.items())
-                sizes = growth(methods, settings, seed)
-                place["growth"] += track(sizes, "time, by size", n_cells, lambda _: 1, "cells")
+                place["growth"] += growth(methods, settings, seed)
                 grown = place
             results.save(now=False)
 
@@ -134,29 +130,23 @@ def update_times(
 def growth(methods: Sequence[str], settings: Settings, seed: int) -> Iterator[Cell]:
     """Yield the times to learn random rows, for one size after the other."""
     random = np.random.default_rng(seed)
-    for varied, values in GROWTH.items():
-        for value in values:
-            size = {**_USUAL, varied: value}
-            rows, y = random.standard_normal((size["n"], size["m"])), np.arange(size["n"]) % _CLASSES
-            for name in _grown(varied, methods):
-                method = METHODS[name]
-                changed: dict[str, Any] = {_OF_ONE_METHOD[varied][1]: value} if varied in _OF_ONE_METHOD else {}
-                of_size = replace(settings, **changed)
-                labels = y if method.bounded else y % 2
-                with suppress(ComponentOverflowError):
-                    times = [_to_learn(method, rows, labels, size["c"], seed, of_size) for _ in range(_REPEATS)]
-                    yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
+    sizes = [(varied, value) for varied, values in GROWTH.items() for value in values]
+    for varied, value in track(sizes, "time, by size", len(sizes), lambda _: 1, "sizes"):
+        size = {**_USUAL, varied: value}
+        rows, y = random.standard_normal((size["n"], size["m"])), np.arange(size["n"]) % _CLASSES
+        only, setting = _OF_ONE_METHOD.get(varied, ("", ""))
+        changed: dict[str, Any] = {setting: value} if setting else {}
+        of_size = replace(settings, **changed)
+        # SGDPLS with T steps is measured only over T.
+        for name in [name for name in methods if (name == only if only else name != "sgdpls-steps")]:
+            labels = y if METHODS[name].bounded else y % 2
+            with suppress(ComponentOverflowError):
+                times = [_to_learn(name, rows, labels, size["c"], seed, of_size) for _ in range(_REPEATS)]
+                yield {"method": name, "varied": varied, "value": value, "seconds": min(times)}
 
 
-def _grown(varied: str, methods: Sequence[str]) -> list[str]:
-    """Return the methods that a size applies to; SGDPLS with T steps is measured only over T."""
-    if varied in _OF_ONE_METHOD:
-        return [name for name in methods if name == _OF_ONE_METHOD[varied][0]]
-    return [name for name in methods if name != "sgdpls-steps"]
-
-
-def _to_learn(method: Method, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
-    projection = Projection(method, c, np.unique(y), seed, settings)
+def _to_learn(name: str, X: Array, y: Array, c: int, seed: int, settings: Settings) -> float:
+    projection = Projection(METHODS[name], c, np.unique(y), seed, settings)
     with listening(None):
         start = clock()
         projection.learn(X, y)
@@ -279,14 +269,7 @@ def _growth_figure(found: TaskResults) -> CaptionedFigure:
 
 
 def format_time(seconds: float) -> str:
-    """Format a time with its unit.
-
-    Examples
-    --------
-    >>> from plstream.experiments.paper.timing import format_time
-    >>> format_time(2.5e-6), format_time(0.0123), format_time(0.9996), format_time(9000)
-    ('2.5 µs', '12.3 ms', '1 s', '2.5 h')
-    """
+    """Format a time with its unit."""
     for unit, size in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)):
         value = float(f"{seconds / size:.3g}")
         if value < 1000:
@@ -307,7 +290,7 @@ def _time_axis(axes: Axes, which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
 
 
-def _median(values: Mapping[int, float]) -> float:
+def _median(values: Values) -> float:
     return float(np.median([*values.values()]))
 
 

@@ -4,85 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from scipy import linalg
 
 from .._core.schema import Number, Numbers, Object, solved_numbers, stored
 from .._core.types import Float64Array
-from ..solvers import Factors, JointGramAction, LossyGramAction, Scaling, importance, solve_jointly, solve_scaled
-from ..solvers.scaling import require_resolution
-from ..states import Moments
+from ..pls import Factors, LossyGramAction
+from ..states.moments import Moments
+from .joint import JointGramAction, solve_jointly
+from .scaling import Scaling, require_resolution, solve_scaled
+from .vip import importance
 
 # Maximum number of entries of solutions computed together: 1 GiB.
 _NUMBERS_AT_A_TIME = 1 << 27
 
 
-class Solved:
-    """A fitted attribute, looked up in the solution of the estimator, which is computed when first needed."""
-
-    def __init__(self, doc: str) -> None:
-        self.__doc__ = doc
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name.removesuffix("_")
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        return self if model is None else getattr(model._solution(), self.name)
-
-    def __set__(self, model: Any, value: Any) -> None:
-        # An assigned value would hide the results of later fits.
-        raise AttributeError(f"{self.name}_ is a result of fitting and cannot be set.")
-
-
-class NotKept:
-    """An attribute of PLSRegression that is not stored; the error raised names the method to call instead."""
-
-    def __init__(self, instead: str) -> None:
-        self.instead = instead
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, model: Any, owner: type) -> Any:
-        if model is None:
-            return self
-        raise AttributeError(
-            f"{self.name} is not stored, because it grows with the number of rows: call {self.instead}."
-        )
-
-
-@stored(
-    {
-        "factors": Object(Factors, m="m", q="q", s="s", a="a?"),
-        "x_mean": Numbers("m"),
-        "y_mean": Numbers("q"),
-        "x_scale": Numbers("m", least=0),
-        "y_scale": Numbers("q", least=0),
-        "x_squares": solved_numbers("m", least=0),
-        "y_squares": solved_numbers("q", least=0),
-        "retained_variance": Number(nan=True),
-        "subspace_error": Numbers("s", nan=True),
-        "weight": Number(0),
-    }
-)
+@stored()
 @dataclass(frozen=True)
 class Solution:
     """A solved model. Scores, weights, loadings and rotations refer to scaled data."""
 
-    factors: Factors
-    x_mean: Float64Array
-    y_mean: Float64Array
-    x_scale: Float64Array
-    y_scale: Float64Array
-    x_squares: Float64Array
+    factors: Annotated[Factors, Object(Factors, m="m", q="q", s="s", a="a?")]
+    x_mean: Annotated[Float64Array, Numbers("m")]
+    y_mean: Annotated[Float64Array, Numbers("q")]
+    x_scale: Annotated[Float64Array, Numbers("m", least=0)]
+    y_scale: Annotated[Float64Array, Numbers("q", least=0)]
+    x_squares: Annotated[Float64Array, solved_numbers("m", least=0)]
     """Sums of squares of the centred and scaled columns of X."""
-    y_squares: Float64Array
+    y_squares: Annotated[Float64Array, solved_numbers("q", least=0)]
     """Sums of squares of the centred and scaled columns of y."""
-    retained_variance: float
-    subspace_error: Float64Array
-    weight: float
+    retained_variance: Annotated[float, Number(nan=True)]
+    subspace_error: Annotated[Float64Array, Numbers("s", nan=True)]
+    weight: Annotated[float, Number(0)]
     """Total weight of the rows."""
 
     @classmethod
