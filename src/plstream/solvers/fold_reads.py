@@ -24,7 +24,7 @@ from scipy import sparse
 from .._core.tiles import MIN_TILE_ROWS, TILE_BYTES, dense_tiles
 from .._core.types import Float64Array, Rows
 from ..rows import Block, TrainingRows
-from ..states.folds import all_but_one, merged
+from ..states.folds import training_states
 from ..states.gram import Gram
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 from .multipass import _LARGEST_SPARSE_MEAN
@@ -139,7 +139,7 @@ class FoldReads:
         self.folds = list(folds)
         # The rows held in memory and those of the means, with their folds; set on first use.
         self._stacked = np.empty((0, 0))
-        self.training = [*all_but_one(self.folds), merged(self.folds)]
+        self.training = training_states(self.folds)
         self._weight = np.array([[fold.weight] for fold in self.folds])
         self.means = np.array([fold.x_mean for fold in self.folds])
         # The mean of a fold is the sum of two numbers, but rows read again are centred on the rounded sum.
@@ -352,7 +352,7 @@ class FoldGrams:
     variance_resolution = Gram.variance_resolution
 
     def __init__(self, folds: Sequence[Gram]) -> None:
-        self.training = [*all_but_one(folds), merged(folds)]
+        self.training = training_states(folds)
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""

@@ -111,3 +111,9 @@ def all_but_one(states: Sequence[State], others: Sequence[State] = ()) -> Iterat
     first, second = states[:half], states[half:]
     yield from all_but_one(first, [merged([*others, *second])])
     yield from all_but_one(second, [merged([*others, *first])])
+
+
+def training_states(states: Sequence[State]) -> list[State]:
+    """Return, for each of several states, the merged state of all the others, followed by that of all states."""
+    training = [*all_but_one(states)]
+    return [*training, merged([training[-1], states[-1]])]
