@@ -239,7 +239,7 @@ def table_of_days(chosen: list[Problem]) -> str:
         log(f"{DAYS} days: {problem.name}")
         for name, parameters in {"exact fit": {}, "read_tol=1e-4": {"read_tol": 1e-4}}.items():
             worst, last = 0.0, ""
-            with warnings.catch_warnings(), patch("plstream.rows.arrays.SMALL_BYTES", 0):
+            with warnings.catch_warnings(), patch("plstream.rows.blocks.SMALL_BYTES", 0):
                 warnings.simplefilter("ignore")
                 model = IncrementalPLS(c, scale=False, solver="multipass", **parameters).fit(X[:half], y[:half])
                 for day in np.array_split(np.arange(half, len(X)), DAYS):

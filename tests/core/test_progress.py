@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def all_data_is_large(monkeypatch):
-    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
 
 
 def test_every_read_is_reported():

@@ -115,7 +115,7 @@ def test_unfinished_work_is_dropped():
 
 
 def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 20))
     coefficients = []

@@ -7,7 +7,7 @@ import pytest
 def solver(request, monkeypatch):
     """Every way to solve; data counts as small or large whatever its size, and sketches are compressed or not."""
     if request.param == "large multipass":
-        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     if request.param == "small sketch":
         monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE", 12)
         monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE_PER_COMPONENT", 1)

@@ -53,7 +53,7 @@ def test_a_seed_acts_on_the_rotations_as_all_rows_do(kind, scale, monkeypatch):
     if kind == "float32":
         X = X.astype(np.float32)
     if kind == "large":
-        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     model.fit(X, Y, weight)
     state = seeded(model)
     assert isinstance(state, Sketch)
@@ -115,7 +115,7 @@ def spectra(seed, n=210, m=60):
 @pytest.mark.parametrize("n_components", [3, 4])
 @pytest.mark.parametrize("scale", [True, False])
 def test_the_stated_error_holds_where_the_residual_has_few_directions(scale, n_components, monkeypatch):
-    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     largest, last = [], []
     for seed in range(8):
         X, y = spectra(seed)

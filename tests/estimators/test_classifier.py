@@ -553,7 +553,7 @@ def test_any_unit(unit, solver):
 @pytest.mark.parametrize("large", [False, True])
 def test_data_far_from_zero(large, monkeypatch):
     if large:
-        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     X, y = spectra()
     X = np.round(X * 64) / 64
     near = IncrementalPLSClassifier(3).fit(X, y).predict_proba(X)
@@ -566,7 +566,7 @@ def test_data_far_from_zero(large, monkeypatch):
 
 def test_first_row_far_off(monkeypatch):
     """Sums of classes are taken about a row, and that one may be an outlier."""
-    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     X, y = spectra()
     X[0] += 1e6
     model = IncrementalPLSClassifier(3).fit(X, y)

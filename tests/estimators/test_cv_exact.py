@@ -32,7 +32,7 @@ def take(way, monkeypatch):
     monkeypatch.setattr(cv_exact, "_SLOWER_IN_READS", 1e9 if way == "gram" else 0.0)
     monkeypatch.setattr(cv_exact, "_LARGEST_ROUNDING", 1e-3)
     if way == "reads":
-        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.oracles import regression_data, relative_error
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch):
     """Let small data be read several times, as large data is, and sketches be small."""
-    for module in ("plstream.rows.arrays", "plstream.rows.sources"):
+    for module in ("plstream.rows.blocks", "plstream.rows.sources"):
         monkeypatch.setattr(f"{module}.SMALL_BYTES", 1000)
     monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE", 32)
     monkeypatch.setattr("plstream.estimators.settings._SKETCH_SIZE_PER_COMPONENT", 3)

@@ -160,7 +160,7 @@ def test_batch_size_does_not_matter(batch_size, solver):
 )
 def test_invariances(n, m, q, scale, way, seed):
     """Order, weights as repeated rows, units and offsets of the data change nothing that they should not."""
-    with mock.patch("plstream.rows.arrays.SMALL_BYTES", 0 if way == "large multipass" else 10**6):
+    with mock.patch("plstream.rows.blocks.SMALL_BYTES", 0 if way == "large multipass" else 10**6):
         check_invariances(n, m, q, scale, way.split()[-1], seed)
 
 

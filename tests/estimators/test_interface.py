@@ -87,7 +87,7 @@ def test_partial_fit_does_not_solve(monkeypatch):
 @pytest.mark.parametrize(("small_bytes", "n_reads"), [(0, 6), (10**6, 1)])
 def test_reads_of_the_data(monkeypatch, small_bytes, n_reads):
     """A fit of c components reads the data c + 1 times; small data, which is kept, once."""
-    monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", small_bytes)
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", small_bytes)
     X, y = regression_data(60, 9)
     rereading = MultipassGram(ArrayRows(X, y[:, None], batch_size=10)).read_moments()
     solve_scaled(rereading.moments, rereading, Scaling.of(rereading.moments, scale=True), 5)

@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 
 from plstream.files import CheckpointError, Stopped
-from plstream.rows import arrays, sources
+from plstream.rows import blocks, sources
 from tests.fuzzing import pick, require_sentence, rounds
 
 from .fuzz import DAMAGES, FORGERIES
@@ -75,7 +75,7 @@ def is_same(model, expected):
 def fuzz(n_rounds, seed=0):
     """Resume from changed checkpoints, and count the outcomes of the fits."""
     # Small data is to be read several times, as large data is.
-    arrays.SMALL_BYTES = sources.SMALL_BYTES = 1000
+    blocks.SMALL_BYTES = sources.SMALL_BYTES = 1000
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)

@@ -66,7 +66,7 @@ class PowerCut(BaseException):
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch):
     """Let small data be read several times, as large data is."""
-    for module in ("plstream.rows.arrays", "plstream.rows.sources"):
+    for module in ("plstream.rows.blocks", "plstream.rows.sources"):
         monkeypatch.setattr(f"{module}.SMALL_BYTES", 1000)
 
 

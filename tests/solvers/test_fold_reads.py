@@ -21,7 +21,7 @@ def way(request, monkeypatch):
     if request.param == "by fold":
         monkeypatch.setattr(fold_reads, "_LITTLE_BYTES", 0)
     if request.param == "blocks":
-        monkeypatch.setattr("plstream.rows.arrays.SMALL_BYTES", 0)
+        monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
     return request.param
 
 

@@ -7,6 +7,10 @@ entries are in registers: it updates a vector of the state, deflates the row, an
 next pass. Each pass is a separate function, because LLVM vectorizes short loops, but not a loop over rows that contains
 everything.
 
+The exact solvers are limited by memory bandwidth. Their loops process a few rows at a time, and compute everything
+needed while they are in L1 cache: up to twice as fast as BLAS on tiles, and as exact for float32 as for float64. Rows
+in a group are unrolled, because LLVM then vectorizes the loop over columns.
+
 Results must not depend on the addresses of arrays. For arrays that may overlap, LLVM generates a second loop, which is
 not vectorized and sums in another order. If a loop changes an array in place, LLVM compares whole ranges, and arrays
 that do not overlap always take the first loop. But if each array is only read or only written, it compares distances,

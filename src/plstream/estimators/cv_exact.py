@@ -20,8 +20,8 @@ from ..pls import warn_of_rank
 from ..rows import TrainingRows
 from ..solvers import FoldGrams, FoldReads
 from ..solvers.completion import FactorModel
-from ..solvers.scaling import require_resolution
-from ..solvers.solution import Solution, joint_solutions
+from ..solvers.joint import joint_solutions
+from ..solvers.solution import Solution, require_resolution
 from ..states import Folds, Gram, Moments
 from .cv_accuracy import accuracies_of_scores, unit_rotations
 from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units

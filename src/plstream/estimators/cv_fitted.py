@@ -11,7 +11,8 @@ from .._core.types import Float64Array
 from .._core.warnings import warn_user
 from ..solvers import FoldReads
 from ..solvers.completion import FactorModel, Gaps
-from ..solvers.solution import Solution, joint_solutions
+from ..solvers.joint import joint_solutions
+from ..solvers.solution import Solution
 from ..states import Buffered, Folds, Gram, Moments, Sketch
 from ..states.folds import all_but_one, merged
 from .cv_errors import ClassCrossValidation, CrossValidation, validate_states

@@ -3,8 +3,7 @@
 All three are :class:`TrainingRows`, which are read block by block, and reduced where they are stored.
 """
 
-from .arrays import ArrayRows
-from .blocks import Block, Part, TrainingRows
+from .blocks import ArrayRows, Block, Part, TrainingRows
 from .collections import CollectionRows, is_collection
 from .sources import SourceRows, by_blocks, opened_data, require_alone, require_target, reread, validate_source
 

@@ -21,8 +21,7 @@ from .._core.warnings import warn_user
 from ..data import Source, open_source
 from ..data.objects import is_frame, is_table
 from ..data.reading import NoRoomError, Parts, TemporaryCopy
-from .arrays import ArrayRows
-from .blocks import Block, Part, TrainingRows
+from .blocks import ArrayRows, Block, Part, TrainingRows
 from .collections import CollectionRows, apply_lazily, is_collection
 
 # Blocks processed by threads at a time. A source plans memory for eight, including those being read.

@@ -7,7 +7,7 @@ from .fold_reads import FoldGrams, FoldReads
 from .held_out import held_out_errors
 from .joint import JointGramAction, solve_jointly
 from .multipass import Journal, JournalError, MultipassGram
-from .scaling import Scaling, solve_scaled
+from .solution import Scaling, solve_scaled
 from .vip import column_lengths, importance
 
 __all__ = [

@@ -25,7 +25,7 @@ from ..states.gram import Gram
 from ..states.moments import ROUNDING
 from ..states.sketch import Sketch
 from .multipass import MultipassGram
-from .scaling import Scaling, solve_scaled
+from .solution import Scaling, solve_scaled
 
 # Directions whose scores keep a smaller share of squares after orthogonalization are dropped: so small a difference
 # has too few digits, in particular if vectors are long relative to their scores.

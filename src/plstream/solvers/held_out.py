@@ -20,7 +20,7 @@ import numpy as np
 from .._core.types import Float64Array
 from ..pls import Factors, GramAction
 from ..states.moments import Moments
-from .scaling import Scaling
+from .solution import Scaling
 
 
 def held_out_errors(

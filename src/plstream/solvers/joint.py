@@ -6,7 +6,7 @@ action, so one read of the data serves all sets, and small data takes as many Nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +14,10 @@ import numpy as np
 from .._core.types import Float64Array
 from ..pls import Factors, dominant_left_vector
 from ..states.moments import Moments
-from .scaling import Scaling
+from .solution import Scaling, Solution
+
+# Maximum number of entries of solutions computed together: 1 GiB.
+_NUMBERS_AT_A_TIME = 1 << 27
 
 
 class JointGramAction(Protocol):
@@ -30,6 +33,20 @@ class JointGramAction(Protocol):
 
     def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
+
+
+def joint_solutions(
+    training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
+) -> Iterator[dict[int, Solution]]:
+    """Yield the index and solution of each set of rows; as many are solved together as memory allows."""
+    m, q = training[0].shape
+    at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
+    for first in range(0, len(training), at_a_time):
+        sets = range(first, min(first + at_a_time, len(training)))
+        moments = [training[k] for k in sets]
+        scalings = [Scaling.of(one, scale=scale) for one in moments]
+        found = solve_jointly(moments, gram, sets, scalings, n_components)
+        yield dict(zip(sets, map(Solution.of_factors, found, moments, scalings), strict=True))
 
 
 def solve_jointly(

@@ -15,14 +15,13 @@ from typing import Annotated, Any, Self
 import numpy as np
 from scipy import sparse
 
-from .._core.compiled import readable
+from .._core.compiled import compiled, readable
 from .._core.schema import Count, Each, Number, Numbers, Object, OrNone, solved_numbers, stored
 from .._core.tiles import dense_tiles
-from .._core.types import Float64Array
+from .._core.types import Float64Array, FloatArray
 from ..rows import Block, TrainingRows
 from ..states.buffer import Buffered
 from ..states.gram import Gram
-from ..states.kernels import add_gram_action, add_gram_action_as_is
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
 
 # Multiplications for a Gram matrix that take a few percent of the time of the smallest fit.
@@ -329,3 +328,96 @@ def _block_products(mean: Float64Array, V: Float64Array, relative_mean: float, b
         sums.action += weighted.T @ tile
         sums.square += weighted.T @ scores
     return sums
+
+
+@compiled
+def add_gram_action(
+    X: FloatArray,
+    mean: Float64Array,
+    v: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+    action: Float64Array,
+) -> None:
+    """Set ``scores`` to t = (X - mean) v and add to ``action`` (X - mean)'(weight * t)."""
+    n, m = X.shape
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(m):
+            s, r = mean[j], v[j]
+            a += (X[i, j] - s) * r
+            b += (X[i + 1, j] - s) * r
+            c += (X[i + 2, j] - s) * r
+            d += (X[i + 3, j] - s) * r
+            e += (X[i + 4, j] - s) * r
+            f += (X[i + 5, j] - s) * r
+            g += (X[i + 6, j] - s) * r
+            h += (X[i + 7, j] - s) * r
+        scores[i], scores[i + 1], scores[i + 2], scores[i + 3] = a, b, c, d
+        scores[i + 4], scores[i + 5], scores[i + 6], scores[i + 7] = e, f, g, h
+        a, b, c, d = a * weight[i], b * weight[i + 1], c * weight[i + 2], d * weight[i + 3]
+        e, f, g, h = e * weight[i + 4], f * weight[i + 5], g * weight[i + 6], h * weight[i + 7]
+        for j in range(m):
+            s = mean[j]
+            first = (a * (X[i, j] - s) + b * (X[i + 1, j] - s)) + (c * (X[i + 2, j] - s) + d * (X[i + 3, j] - s))
+            last = (e * (X[i + 4, j] - s) + f * (X[i + 5, j] - s)) + (g * (X[i + 6, j] - s) + h * (X[i + 7, j] - s))
+            action[j] += first + last
+    for i in range(whole, n):
+        a = 0.0
+        for j in range(m):
+            a += (X[i, j] - mean[j]) * v[j]
+        scores[i] = a
+        for j in range(m):
+            action[j] += a * weight[i] * (X[i, j] - mean[j])
+
+
+@compiled
+def add_gram_action_as_is(
+    X: FloatArray,
+    mean: Float64Array,
+    v: Float64Array,
+    weight: Float64Array,
+    scores: Float64Array,
+    action: Float64Array,
+) -> None:
+    """Do the same, but centre the products instead of X."""
+    n, m = X.shape
+    whole = n - n % 8
+    offset = 0.0
+    for j in range(m):
+        offset += mean[j] * v[j]
+    for i in range(0, whole, 8):
+        a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(m):
+            r = v[j]
+            a += X[i, j] * r
+            b += X[i + 1, j] * r
+            c += X[i + 2, j] * r
+            d += X[i + 3, j] * r
+            e += X[i + 4, j] * r
+            f += X[i + 5, j] * r
+            g += X[i + 6, j] * r
+            h += X[i + 7, j] * r
+        a, b, c, d = a - offset, b - offset, c - offset, d - offset
+        e, f, g, h = e - offset, f - offset, g - offset, h - offset
+        scores[i], scores[i + 1], scores[i + 2], scores[i + 3] = a, b, c, d
+        scores[i + 4], scores[i + 5], scores[i + 6], scores[i + 7] = e, f, g, h
+        a, b, c, d = a * weight[i], b * weight[i + 1], c * weight[i + 2], d * weight[i + 3]
+        e, f, g, h = e * weight[i + 4], f * weight[i + 5], g * weight[i + 6], h * weight[i + 7]
+        for j in range(m):
+            first = (a * X[i, j] + b * X[i + 1, j]) + (c * X[i + 2, j] + d * X[i + 3, j])
+            last = (e * X[i + 4, j] + f * X[i + 5, j]) + (g * X[i + 6, j] + h * X[i + 7, j])
+            action[j] += first + last
+    for i in range(whole, n):
+        a = -offset
+        for j in range(m):
+            a += X[i, j] * v[j]
+        scores[i] = a
+        for j in range(m):
+            action[j] += a * weight[i] * X[i, j]
+    total = 0.0
+    for i in range(n):
+        total += weight[i] * scores[i]
+    for j in range(m):
+        action[j] -= total * mean[j]

@@ -1,24 +1,66 @@
-"""Solution: PLS factors with the means and scales of the data, under scikit-learn's names."""
+"""Solution: PLS factors with the means and scales of the data, under scikit-learn's names.
+
+Data is centred, and scaled to unit variance if requested, by its moments alone; the solver gets powers of two as units,
+so that nothing overflows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from math import log2
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from .._core.schema import Number, Numbers, Object, solved_numbers, stored
 from .._core.types import Float64Array
-from ..pls import Factors, LossyGramAction
+from ..pls import Factors, GramAction, LossyGramAction, solve_pls
 from ..states.moments import Moments
-from .joint import JointGramAction, solve_jointly
-from .scaling import Scaling, require_resolution, solve_scaled
+from ..states.ranges import LEAST_SQUARE, TOO_SMALL
 from .vip import importance
 
-# Maximum number of entries of solutions computed together: 1 GiB.
-_NUMBERS_AT_A_TIME = 1 << 27
+
+class Scaling(NamedTuple):
+    """Divisors of the columns of X and Y, and the units used by the solver.
+
+    Attributes
+    ----------
+    x_scale, y_scale : ndarray
+        Divisors: standard deviations, or ones. A constant column has divisor one and does not contribute.
+    x_squares, y_squares : ndarray
+        Sums of squares of the scaled columns.
+    x_unit, y_unit : float
+        Powers of two that bring scaled data close to one. This is exact, and prevents overflow of data near 1e+-300.
+    x_factor, y_factor : ndarray
+        Factors that convert the columns of the data to these units.
+    """
+
+    x_scale: Float64Array
+    y_scale: Float64Array
+    x_squares: Float64Array
+    y_squares: Float64Array
+    x_unit: float
+    y_unit: float
+    x_factor: Float64Array
+    y_factor: Float64Array
+
+    @classmethod
+    def of(cls, moments: Moments, *, scale: bool) -> Scaling:
+        """Return standard deviations, or ones if ``scale`` is false."""
+        x_squares, y_squares = moments.x_squares, moments.y_squares
+        if scale:
+            # Weights count as repeated rows. If they sum to less than two, for example shares, n - 1 is meaningless.
+            divisor = max(moments.weight - 1, moments.weight / 2, 1e-300)
+            x_scale = np.sqrt(np.where(x_squares > 0, x_squares / divisor, 1.0))
+            y_scale = np.sqrt(np.where(y_squares > 0, y_squares / divisor, 1.0))
+            x_squares, y_squares = x_squares / x_scale**2, y_squares / y_scale**2
+        else:
+            x_scale, y_scale = np.ones_like(x_squares), np.ones_like(y_squares)
+        x_unit, y_unit = _power_of_two(x_squares), _power_of_two(y_squares)
+        # A constant column contains only rounding errors.
+        x_factor = np.where(moments.x_squares > 0, 1.0 / (x_scale * x_unit), 0.0)
+        return cls(x_scale, y_scale, x_squares, y_squares, x_unit, y_unit, x_factor, 1.0 / (y_scale * y_unit))
 
 
 @stored()
@@ -183,15 +225,41 @@ class Solution:
         return self.factors.y_explained / (self.y_total or 1.0)
 
 
-def joint_solutions(
-    training: Sequence[Moments], gram: JointGramAction, n_components: int, *, scale: bool
-) -> Iterator[dict[int, Solution]]:
-    """Yield the index and solution of each set of rows; as many are solved together as memory allows."""
-    m, q = training[0].shape
-    at_a_time = max(1, _NUMBERS_AT_A_TIME // (m * (5 * n_components + 3 * q + 6)))
-    for first in range(0, len(training), at_a_time):
-        sets = range(first, min(first + at_a_time, len(training)))
-        moments = [training[k] for k in sets]
-        scalings = [Scaling.of(one, scale=scale) for one in moments]
-        found = solve_jointly(moments, gram, sets, scalings, n_components)
-        yield dict(zip(sets, map(Solution.of_factors, found, moments, scalings), strict=True))
+def require_resolution(moments: Moments) -> None:
+    """Raise ValueError if X or y is so small that its squares lose digits. Means and references cannot underflow."""
+    for origin, offset, squares in (
+        (moments.x_origin, moments.x_offset, moments.x_squares),
+        (moments.y_origin, moments.y_offset, moments.y_squares),
+    ):
+        largest = float(squares.max(initial=0.0))
+        if largest >= LEAST_SQUARE * moments.effective_rows:
+            continue
+        reach = float(max(np.abs(origin).max(initial=0.0), np.abs(offset).max(initial=0.0)))
+        largest = max(moments.weight * reach * reach, largest)
+        if reach > 0 and largest < LEAST_SQUARE * moments.effective_rows:
+            raise ValueError(TOO_SMALL)
+
+
+def solve_scaled(
+    moments: Moments, gram: GramAction, scaling: Scaling, n_components: int, *, quiet: bool = False
+) -> Factors:
+    """Return the PLS factors of the centred and scaled data."""
+    x_unit, y_unit = scaling.x_unit, scaling.y_unit
+    factors = solve_pls(
+        moments.cross * scaling.x_factor[:, None] * scaling.y_factor,
+        gram,
+        n_components,
+        x_squares=float((scaling.x_squares / x_unit**2).sum()),
+        y_squares=float((scaling.y_squares / y_unit**2).sum()),
+        x_factor=scaling.x_factor,
+        quiet=quiet,
+    )
+    return replace(
+        factors, y_loadings=factors.y_loadings * (y_unit / x_unit), score_squares=factors.score_squares * x_unit**2
+    )
+
+
+def _power_of_two(squares: Float64Array) -> float:
+    """Return the power of two nearest the root of the largest square."""
+    largest = float(squares.max(initial=0.0))
+    return float(2.0 ** round(log2(largest) / 2)) if largest > 0 else 1.0

@@ -20,15 +20,15 @@ from collections.abc import Callable
 from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import blas
 
-from .._core.compiled import readable
+from .._core.compiled import compiled, readable
 from .._core.schema import Count, Number, Numbers, stored
 from .._core.tiles import require_finite
-from .._core.types import Array, Float64Array, Rows
+from .._core.types import Array, Float64Array, FloatArray, Rows
 from ..rows import Block
-from .kernels import add_class_moments, add_moments
 
 # The sum of squares of a sparse column about its mean is derived from that about zero if it is at least this share.
 _SAFE_SHARE = 1e-3
@@ -386,3 +386,58 @@ def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Flo
     offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
     shifted -= offset
     return reference, offset, shifted
+
+
+@compiled
+def add_moments(
+    X: FloatArray, shift: Float64Array, left: Float64Array, squares: Float64Array, sums: Float64Array
+) -> None:
+    """Add to ``squares`` the sums of w (x - shift)^2, and to ``sums`` left'(X - shift).
+
+    ``left`` has an even number of columns, the first of which is w.
+    """
+    n, m = X.shape
+    n_columns = left.shape[1]
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        w0, w1, w2, w3 = left[i, 0], left[i + 1, 0], left[i + 2, 0], left[i + 3, 0]
+        y0, y1, y2, y3 = left[i, 1], left[i + 1, 1], left[i + 2, 1], left[i + 3, 1]
+        for j in range(m):
+            s = shift[j]
+            a, b, c, d = X[i, j] - s, X[i + 1, j] - s, X[i + 2, j] - s, X[i + 3, j] - s
+            squares[j] += (w0 * a * a + w1 * b * b) + (w2 * c * c + w3 * d * d)
+            sums[0, j] += (w0 * a + w1 * b) + (w2 * c + w3 * d)
+            sums[1, j] += (y0 * a + y1 * b) + (y2 * c + y3 * d)
+        for k in range(2, n_columns, 2):
+            f0, f1, f2, f3 = left[i, k], left[i + 1, k], left[i + 2, k], left[i + 3, k]
+            g0, g1, g2, g3 = left[i, k + 1], left[i + 1, k + 1], left[i + 2, k + 1], left[i + 3, k + 1]
+            for j in range(m):
+                s = shift[j]
+                a, b, c, d = X[i, j] - s, X[i + 1, j] - s, X[i + 2, j] - s, X[i + 3, j] - s
+                sums[k, j] += (f0 * a + f1 * b) + (f2 * c + f3 * d)
+                sums[k + 1, j] += (g0 * a + g1 * b) + (g2 * c + g3 * d)
+    for i in range(whole, n):
+        for j in range(m):
+            squares[j] += left[i, 0] * (X[i, j] - shift[j]) ** 2
+        for k in range(n_columns):
+            for j in range(m):
+                sums[k, j] += left[i, k] * (X[i, j] - shift[j])
+
+
+@compiled
+def add_class_moments(
+    X: FloatArray,
+    shift: Float64Array,
+    classes: NDArray[np.intp],
+    weight: Float64Array,
+    squares: Float64Array,
+    sums: Float64Array,
+) -> None:
+    """Add to ``squares`` the sums of weight (x - shift)^2, and to each row of ``sums`` those of its class."""
+    n, m = X.shape
+    for i in range(n):
+        w, total = weight[i], sums[classes[i]]
+        for j in range(m):
+            a = X[i, j] - shift[j]
+            squares[j] += w * a * a
+            total[j] += w * a

@@ -1,12 +1,14 @@
-"""The compiled loops equal NumPy."""
+"""The compiled loops of the exact solvers equal NumPy."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from plstream.rows import ArrayRows, arrays
+from plstream.rows import ArrayRows, blocks
 from plstream.solvers import MultipassGram
-from plstream.states import kernels, moments_of
+from plstream.solvers.multipass import add_gram_action, add_gram_action_as_is
+from plstream.states import moments_of
+from plstream.states.moments import add_class_moments, add_moments
 from tests.oracles import regression_data
 from tests.placement import results_by_place
 
@@ -19,7 +21,7 @@ def sources(monkeypatch):
 
     def make(X, Y, weight=None, batch_size=None, n_classes=0):
         plain = ArrayRows(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
-        monkeypatch.setattr(arrays, "SMALL_BYTES", 0)
+        monkeypatch.setattr(blocks, "SMALL_BYTES", 0)
         compiled = ArrayRows(X, Y, weight, batch_size=batch_size, n_classes=n_classes)
         monkeypatch.undo()
         assert (plain.compiled, compiled.compiled) == (False, True)
@@ -99,10 +101,10 @@ def test_results_do_not_depend_on_addresses(dtype, m):
     X.flags.writeable = False
     shift, v, weight, classes = rng.normal(size=m), rng.normal(size=m), rng.uniform(size=11), np.arange(11) % 3
     for function, arguments in (
-        (kernels.add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
-        (kernels.add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
-        (kernels.add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
-        (kernels.add_gram_action_as_is, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
+        (add_moments, (X, shift, rng.normal(size=(11, 4)), np.zeros(m), np.zeros((4, m)))),
+        (add_class_moments, (X, shift, classes, weight, np.zeros(m), np.zeros((3, m)))),
+        (add_gram_action, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
+        (add_gram_action_as_is, (X, shift, v, weight, np.zeros(11), np.zeros(m))),
     ):
         assert len(results_by_place(function, arguments)) == 1
 
