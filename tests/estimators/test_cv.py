@@ -412,6 +412,21 @@ def test_sources_are_read_once(tmp_path, monkeypatch):
         IncrementalPLSCV(cv=KFold()).fit(source)
 
 
+@pytest.mark.parametrize("kind", [IncrementalPLSCV, IncrementalPLSClassifierCV])
+def test_iterators_and_arrow_tables_are_read_once(kind):
+    arrow = pytest.importorskip("pyarrow")
+    X, y = regression_data(60, 4)
+    y = (y.ravel() > np.median(y)).astype(int) if kind is IncrementalPLSClassifierCV else y.ravel()
+    expected = kind(3, solver="gram").fit(X, y)
+    parts = ((X[i : i + 20], y[i : i + 20]) for i in range(0, 60, 20))
+    table = arrow.table({**{f"x{j}": X[:, j] for j in range(4)}, "y": y})
+    for model in (kind(3).fit(parts), kind(3).fit(table, "y")):
+        assert model.n_samples_seen_ == 60
+        np.testing.assert_allclose(
+            model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9
+        )
+
+
 @pytest.mark.parametrize("role", ["groups", "folds"])
 def test_groups_and_folds_that_are_columns_of_a_source(tmp_path, role):
     X, y = regression_data(300, 4)

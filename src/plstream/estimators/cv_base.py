@@ -250,7 +250,7 @@ class CrossValidated(PLSBase):
                 "folds": _in_blocks(folds, partial(as_vector, name="folds")),
             }
         head = None if before is None else before.head
-        again = is_fit and self.solver == "auto" and not is_collection(X) and getattr(X, "rereadable", True)
+        again = settings.rereads if is_fit and not is_collection(X) else False
         with self._open(self, *data, head, again=again, batch_size=self.batch_size, **columns) as (rows, head):
             require_components(settings.n_components, rows.n_columns, "max_components")
             rows.allow_missing = self.missing == "model"
@@ -259,7 +259,7 @@ class CrossValidated(PLSBase):
             if before is None and rows.n_rows == 0:
                 raise NoWeightError
             with located_errors(rows, self):
-                if again:
+                if again is None and rows.rereadable:
                     return self._fit_again(rows, head, assignment, settings)
                 if before is None:
                     stream = settings.new_folds(rows, assignment.n_folds)

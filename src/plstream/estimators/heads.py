@@ -158,15 +158,16 @@ def open_values(
     sample_weight: Any,
     head: RegressionHead | None,
     *,
-    again: bool = False,
+    again: bool | None = False,
     batch_size: int | None = None,
     instead: str = "IncrementalPLSClassifier",
     **columns: Any,
 ) -> Iterator[tuple[TrainingRows, RegressionHead]]:
-    """Provide training rows with numeric y, to be read several times if ``again``, and their head.
+    """Provide training rows with numeric y, and their head.
 
-    The features of the model are checked, or set in the first call, when ``head`` is None. ``instead`` names the
-    estimator for labels in an error message. ``columns`` are further columns of a Dask collection.
+    ``again`` says whether the rows will be read several times; None, if the data can be. The features of the model are
+    checked, or set in the first call, when ``head`` is None. ``instead`` names the estimator for labels in an error
+    message. ``columns`` are further columns of a Dask collection.
     """
     first = head is None
 
@@ -178,6 +179,7 @@ def open_values(
         require_target(X, type(model).__name__, y, sample_weight)
         validate_source(model, X, reset=first)
         head = RegressionHead.of(head, X.n_targets, X.target_names, is_vector=X.target_is_vector)
+        again = X.rereadable if again is None else again
         with reread(X, numbers, batch_size) if again else SourceRows(X, numbers) as rows:
             yield rows, head
     elif not isinstance(X, np.ndarray) and is_collection(X):
@@ -215,7 +217,7 @@ def open_labels(
     sample_weight: Any,
     head: ClassifierHead | None,
     *,
-    again: bool = False,
+    again: bool | None = False,
     batch_size: int | None = None,
     classes: Any = None,
     class_weight: Any = None,
@@ -232,7 +234,7 @@ def open_labels(
     if isinstance(X, Source):
         require_target(X, type(model).__name__, y, sample_weight)
         validate_source(model, X, reset=head is None)
-        if again:
+        if X.rereadable if again is None else again:
             require_rereadable(X)
             found, weights = encoder.from_counts(*X.label_counts(weighted=encoder.is_balanced))
             with reread(X, encoder.numbers(found), batch_size, **weights) as reread_rows:

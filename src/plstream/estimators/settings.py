@@ -57,6 +57,13 @@ class Settings:
         return self.read_tol > 0 or self.max_reads is not None
 
     @property
+    def rereads(self) -> bool | None:
+        """Whether ``fit`` reads the data several times; None if it does so whenever the data can be read again."""
+        if self.solver == "auto" and not self.in_few_reads:
+            return None
+        return self.solver in {"auto", "multipass"}
+
+    @property
     def most_reads(self) -> int:
         """Maximum number of reads of ``fit``."""
         exact = self.n_components + 1

@@ -15,8 +15,7 @@ from .._core.progress import log_fit
 from .._core.threads import single_threaded_blas
 from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from .._core.warnings import warn_user
-from ..data import Source
-from ..rows import CollectionRows, TrainingRows, opened_data
+from ..rows import CollectionRows, TrainingRows
 from ..solvers import Journal, LossyGramAction, MultipassGram, read_few_times
 from ..solvers.completion import FactorModel, Gaps
 from ..solvers.solution import Solution
@@ -48,20 +47,16 @@ def fit_rows(
     start = monotonic()
     model._validate_params()
     settings = Settings.of(model)
-    once = settings.solver in {"gram", "sketch"}
-    if once and settings.in_few_reads:
+    if settings.rereads is False and settings.in_few_reads:
         raise ValueError(
             f"solver={model.solver!r} reads the data once: with read_tol or max_reads, use solver='auto' or "
             "'multipass'."
         )
-    X, y, sample_weight = data
-    X, y = opened_data(X, y)
-    if settings.solver == "auto" and not settings.in_few_reads and isinstance(X, Source):
-        once = not X.rereadable
     with changed_at_once(model) as (twin,):
         for name in ("_fitted", "_classes_to_come"):
             vars(twin).pop(name, None)
-        with opened(twin, X, y, sample_weight, None, again=not once, batch_size=model.batch_size) as (rows, head):
+        with opened(twin, *data, None, again=settings.rereads, batch_size=model.batch_size) as (rows, head):
+            once = not (rows.rereadable if settings.rereads is None else settings.rereads)
             settings.require_rows(rows.n_rows, rows.n_columns)
             with located_errors(rows, twin):
                 rows.allow_missing = settings.missing == "model"

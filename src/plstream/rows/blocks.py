@@ -128,6 +128,8 @@ class TrainingRows(ABC):
     """Whether the rows are dense, and too large for memory or large enough for compiled loops to be faster."""
     in_memory: bool = False
     """Whether the rows are dense, and few enough to be copied as a whole."""
+    rereadable: bool = True
+    """Whether the rows can be read several times."""
     allow_missing: bool = False
     """Whether NaN is a missing value rather than an error."""
     # Number of blocks processed at a time, for memory estimates.

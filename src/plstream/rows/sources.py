@@ -52,6 +52,7 @@ class SourceRows(TrainingRows):
         self.source = source
         self.weighted = weighted and "weight" in source.roles
         self.n_columns = source.n_columns
+        self.rereadable = source.rereadable
         self.set_n_rows(source.n_rows)
         self.learn(numbers, n_classes, class_weight)
         self._blocks: Iterator[Parts] | None = None
