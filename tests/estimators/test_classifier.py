@@ -613,7 +613,7 @@ def test_bad_data():
         (bad, y, r"X contains NaN \(first in row 3, column 2\)"),
         (X, y[1:], "inconsistent numbers of samples"),
         (X, np.where(y == 1, np.nan, y), "y contains NaN|use one type"),
-        (X, y.astype(str), "Labels were integers in the first call, but are text now"),
+        (X, y.astype(str), "Labels were integers in the first call, but are strings now"),
         (X, y + 0.5, "use one type"),
         (X, np.column_stack([y, y]), "1d array"),
         (X, None, "requires y"),

@@ -408,7 +408,7 @@ def test_bad_calls():
     for call, message in [
         (lambda: good.partial_fit(X[:1], np.array(["emmer"])), "Label emmer is not among .* add_class"),
         (lambda: good.partial_fit(X[:1], Y[:1], classes=["rye", "emmer"]), "emmer is not among the classes"),
-        (lambda: good.partial_fit(X[:4], NUMBERS[:4]), "were text in the first call, but are integers now"),
+        (lambda: good.partial_fit(X[:4], NUMBERS[:4]), "were strings in the first call, but are integers now"),
         (lambda: good.merge(IncrementalPLSCV(3).fit(X, NUMBERS)), "Only another IncrementalPLSClassifierCV"),
         (lambda: good.merge(IncrementalPLSClassifierCV(3).fit(X, NUMBERS)), "type of labels"),
         (lambda: good.merge(IncrementalPLSClassifier(3).partial_fit(X, Y)), "Only another IncrementalPLS"),

@@ -174,7 +174,7 @@ def test_planted_pickle_does_not_run(path, parts):
 
 
 def labels(dtype, values):
-    return {"class": "Labels", "fields": {"classes": {"array": dtype, "values": values}, "kind": "text"}}
+    return {"class": "Labels", "fields": {"classes": {"array": dtype, "values": values}, "kind": "strings"}}
 
 
 # Where in the document, what to put there, and what the sentence says of it.

@@ -48,7 +48,7 @@ def test_inputs_that_are_values(y):
 def test_target_decides():
     assert not hasattr(CIPLS(1, target="values").fit(X, INTEGERS), "classes_")
     assert list(CIPLS(1, target="labels").fit(X, INTEGERS.astype(float)).classes_) == [0.0, 1.0]
-    with pytest.raises(ValueError, match="y must hold numbers, not text"):
+    with pytest.raises(ValueError, match="y must hold numbers, not strings"):
         CIPLS(target="values").fit(X, TEXT)
     with pytest.raises(ValueError, match="classes are for labels"):
         CIPLS(target="values").partial_fit(X, INTEGERS, classes=[0, 1])
@@ -62,7 +62,7 @@ def test_floats_are_labels_if_classes_are_given():
 
 BAD_LABELS = {
     "unseen": (np.full(30, 2), r"Label 2 is not among the classes of the first call"),
-    "text": (TEXT, "Labels were integers in the first call, but are text now"),
+    "text": (TEXT, "Labels were integers in the first call, but are strings now"),
     "floats": (INTEGERS.astype(float), "Labels were integers in the first call, but are floats now"),
     "two columns": (np.column_stack([INTEGERS, INTEGERS]), "Labels must be in one column"),
     "mixed": (np.array([1, "a"] * 15, dtype=object), "numbers, or labels that are all strings"),
@@ -90,7 +90,7 @@ def test_bad_values():
     model = CIPLS(1).partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"y has 2 targets, but the model has 1"):
         model.partial_fit(X, np.column_stack([Y, Y]))
-    with pytest.raises(ValueError, match="y must hold numbers, not text"):
+    with pytest.raises(ValueError, match="y must hold numbers, not strings"):
         model.partial_fit(X, TEXT)
     with pytest.raises(ValueError, match=r"y contains NaN \(first in row 3, column 0\)"):
         model.partial_fit(X, np.where(np.arange(30) == 3, np.nan, Y))
@@ -115,8 +115,8 @@ def test_classes_of_the_first_call_stay():
         (INTEGERS, [], "a list of at least two labels"),
         (INTEGERS, [1], "a list of at least two labels"),
         (INTEGERS, 5, "a list of at least two labels"),
-        (INTEGERS, ["0", "1"], "classes are text, but y holds integers"),
-        (TEXT, [0, 1], "classes are integers, but y holds text"),
+        (INTEGERS, ["0", "1"], "classes are strings, but y holds integers"),
+        (TEXT, [0, 1], "classes are integers, but y holds strings"),
         (TEXT, [None, "no", "yes"], "classes must hold numbers, or labels that are all strings"),
         (TEXT, ["no", "yes", np.nan], "classes must hold numbers, or labels that are all strings"),
         (INTEGERS, [0, 0], "a list of at least two labels"),

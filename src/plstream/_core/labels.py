@@ -28,11 +28,11 @@ KINDS = {
     "i": "integers",
     "u": "integers",
     "f": "floats",
-    "U": "text",
-    "S": "text",
+    "U": "strings",
+    "S": "strings",
 }
 # The same for single values.
-_KINDS_OF_TYPES = {bool: "booleans", int: "integers", float: "floats", str: "text", bytes: "text"}
+_KINDS_OF_TYPES = {bool: "booleans", int: "integers", float: "floats", str: "strings", bytes: "strings"}
 # Floats represent all integers up to this one exactly.
 _LARGEST_EXACT = 2**53
 _TELL_ALL = "all labels as classes= in the first call of partial_fit"
