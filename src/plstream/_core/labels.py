@@ -229,7 +229,9 @@ def as_labels(y: Any, name: str, *, first: bool = False, warn: bool = True) -> A
 
     Non-integer floats must be passed as classes. Two-dimensional y may raise a warning.
     """
-    labels: Array = column_or_1d(as_target(y, name), warn=warn)
+    labels = as_target(y, name)
+    if labels.ndim == 2:
+        labels = column_or_1d(labels, warn=warn)
     if first and labels.dtype.kind == "f" and np.isfinite(labels).all() and (labels != np.round(labels)).any():
         raise ValueError(
             "Unknown label type: y holds floats that are not integers. Pass labels, or pass all such numbers as "
