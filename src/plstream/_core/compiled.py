@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar, cast, get_origin, get_type_hints
@@ -42,14 +42,14 @@ State = TypeVar("State")
 
 # Enough rows that copies from column-major order use whole cache lines.
 _COPY_BYTES = 4 << 20
-# Vectors that straddle two cache lines take up to 1.5 times as long to load. Smaller arrays are in L1 cache anyway, and
-# calls with one row should be fast.
+# Vectors that straddle two cache lines take up to 1.5 times as long to load. Smaller arrays are in L1 cache anyway.
 _CACHE_LINE = 64
 _LEAST_ALIGNED_BYTES = 8 << 10
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _NOT_DOUBLE = frozenset({np.dtype(np.float16), _SINGLE})
 # Types that loops accept without a copy.
 LOOP_DTYPES = frozenset({_SINGLE, _DOUBLE})
+_NUMBERS = frozenset({float, int, bool})
 _lock = Lock()
 
 
@@ -183,32 +183,29 @@ def aligned_empty(shape: tuple[int, ...]) -> Float64Array:
     return memory[start : start + n_bytes].view(np.float64).reshape(shape)
 
 
-def copied(state: State) -> State:
-    """Return a deep copy of a dataclass of arrays and numbers, possibly nested, with large arrays aligned.
+def copied(state: State, *, aligned: bool = False) -> State:
+    """Return a deep copy of a dataclass of arrays and numbers, possibly nested.
 
-    Arrays that the class declares as ``never_written`` are shared, not copied.
+    Arrays that the class declares as ``never_written`` are shared, not copied. With ``aligned``, large arrays start at
+    a cache line: this takes longer than to learn a row, and pays off with many rows.
     """
     # Copying is a considerable part of the time to learn one row.
     kind: Any = type(state)
-    arrays, others = _fields_to_copy(kind)
     made: State = object.__new__(kind)
     made.__dict__ = attributes = state.__dict__.copy()
-    for name in arrays:
-        array = attributes[name]
-        attributes[name] = array.copy() if array.nbytes < _LEAST_ALIGNED_BYTES else _aligned_copy(array)
-    for name in others:
-        attributes[name] = copied(attributes[name])
+    for name, copy in _copies(kind, aligned):
+        attributes[name] = copy(attributes[name])
     return made
 
 
 @cache
-def _fields_to_copy(state: Any) -> tuple[list[str], list[str]]:
-    """Return the names of the fields that hold writable arrays, and of those that hold dataclasses."""
+def _copies(state: Any, aligned: bool) -> list[tuple[str, Callable[[Any], Any]]]:  # noqa: FBT001
+    """Return the names of the fields that hold writable arrays or dataclasses, and the functions that copy them."""
     shared: frozenset[str] = getattr(state, "never_written", frozenset())
     hints = get_type_hints(state)
-    kinds = {f.name: hints[f.name] for f in fields(state) if f.name not in shared}
-    arrays = [name for name, kind in kinds.items() if _is_array(kind)]
-    return arrays, [name for name in kinds if name not in arrays and kinds[name] not in {float, int, bool}]
+    kinds = {f.name: hints[f.name] for f in fields(state) if f.name not in shared and hints[f.name] not in _NUMBERS}
+    of_array, of_state = (_aligned_copy, partial(copied, aligned=True)) if aligned else (np.ndarray.copy, copied)
+    return [(name, of_array if _is_array(kind) else of_state) for name, kind in kinds.items()]
 
 
 def _is_array(kind: Any) -> bool:
@@ -218,7 +215,7 @@ def _is_array(kind: Any) -> bool:
 
 
 def _aligned_copy(array: Array) -> Array:
-    if array.dtype != np.float64:
+    if array.dtype != np.float64 or array.nbytes < _LEAST_ALIGNED_BYTES:
         return array.copy()
     copy = aligned_empty(array.shape)
     copy[:] = array

@@ -210,16 +210,16 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             of_one = encoding.numbers_of_one(y)
             numbers = encoding.numbers(self._as_target(as_one_target(y), None)) if of_one is None else of_one
         state = copied(self._state)
-        learned: dict[str, Any] = {}
+        changes = {"_state": state, "_solved": None}
         if self.missing == "mean":
-            row, learned["_observed"] = self._filled(row)
+            row, changes["_observed"] = self._filled(row)
         try:
             state.learn(row, numbers, encoding)
         except ValueError:
             self._require_finite(row, numbers)
             raise
         # Set together, so that an interrupt or another thread sees either all changes or none.
-        self.__dict__ = {**vars(self), "_state": state, "_solved": None, **learned}
+        self.__dict__ = vars(self) | changes
         return self
 
     def _filled(self, rows: Rows) -> tuple[Rows, ObservedMeans]:
@@ -392,7 +392,7 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if n_rows > step:
             blocks = ArrayRows(rows, numbers, batch_size=step).tracked_blocks("one read")
         try:
-            self._learn_blocks(blocks, n_features)
+            self._learn_blocks(blocks, n_features, aligned=n_rows > 1)
         except ValueError:
             # A recursion does not know the row and column of a non-finite number.
             self._require_finite(rows, numbers)
@@ -431,18 +431,19 @@ class OnlineMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._encoding.require_same(classes)
         return self._encoding
 
-    def _learn_blocks(self, blocks: Iterable[Block], n_features: int) -> None:
-        """Learn from blocks of rows with encoded y.
+    def _learn_blocks(self, blocks: Iterable[Block], n_features: int, *, aligned: bool = True) -> None:
+        """Learn from blocks of rows with encoded y, with an aligned state if there are many.
 
         A recursion may fail halfway, because products of finite numbers overflow, and so may reading a source.
         Therefore a copy of the state learns, and replaces the state after the last row.
         """
         if hasattr(self, "_state"):
-            state = copied(self._state)
+            state = copied(self._state, aligned=aligned)
         else:
             require_components(self.n_components or 1, n_features)
             self._begun_with = {name: getattr(self, name) for name in self._fixed_parameters()}
-            state = copied(self._begin(n_features, 0 if self._encoding is None else self._encoding.n_columns))
+            n_columns = 0 if self._encoding is None else self._encoding.n_columns
+            state = copied(self._begin(n_features, n_columns), aligned=aligned)
             self.__dict__.pop("_observed", None)
         for block in blocks:
             X = block.X
