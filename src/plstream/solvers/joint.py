@@ -93,22 +93,23 @@ def solve_jointly(
             C[exhausted], left[exhausted] = 0.0, 1.0
         w = _dominant_left_vectors(C, left)
         w = _project_out(W[:, :i], W[:, :i], w)
-        lengths = np.copysign(_norms(w), w[each, np.abs(w).argmax(axis=1)])[:, None]
-        w = np.divide(w, lengths, out=w, where=lengths != 0)
+        lengths = np.copysign(_norms(w), w[each, np.abs(w).argmax(axis=1)])
+        w /= np.where(lengths, lengths, 1.0)[:, None]
         r = _project_out(R[:, :i], P[:, :i], _project_out(R[:, :i], P[:, :i], w))
         action, tau = gram.apply_jointly(factor * r, sets)
         action *= factor
         length = _norms(r)
         stands_out = tau > gram.variance_resolution * x_squares * length**2
-        if not stands_out.all():
-            C[~stands_out] = 0.0
-            if not stands_out.any():
-                break
+        if not stands_out.any():
+            break
         action = _project_out(P[:, :i], R[:, :i], action)
-        share, kept = _ratio(stands_out.astype(np.float64), tau), stands_out[:, None]
-        W[:, i], P[:, i], R[:, i], squares[:, i] = w * kept, action * share[:, None], r * kept, tau * stands_out
+        if not stands_out.all():
+            for array in (C, w, r, action, tau):
+                array[~stands_out] = 0.0
+        share = (1.0 / np.where(stands_out, tau, 1.0))[:, None]
+        W[:, i], P[:, i], R[:, i], squares[:, i] = w, action * share, r, tau
         products = C @ _transposed(R[:, : i + 1])
-        Q[:, i] = products[:, :, i] * share[:, None]
+        Q[:, i] = products[:, :, i] * share
         C -= products @ P[:, : i + 1]
         noise += gram.variance_resolution * x_squares * length * _norms(Q[:, i])
         found[stands_out] = i + 1
@@ -133,11 +134,6 @@ def _norms(arrays: Float64Array) -> Float64Array:
     vectors = arrays.reshape(len(arrays), -1)
     norms: Float64Array = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return norms
-
-
-def _ratio(numerator: Float64Array, denominator: Float64Array) -> Float64Array:
-    """Return the quotients; zero where the denominator is zero."""
-    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
 
 
 def _transposed(matrices: Float64Array) -> Float64Array:
