@@ -112,7 +112,7 @@ def sizes_of_units(blocks):
     from plstream.distributed.reduce import RemoteBlocks
 
     graph, (keys,) = graph_of(blocks)
-    units, shared = RemoteBlocks(graph, [(key,) for key in keys])._cut
+    units, shared = RemoteBlocks(graph, [{"block": key} for key in keys])._cut
     return [unit.size for unit in units], shared
 
 
@@ -134,7 +134,7 @@ def test_work_to_cut_units_grows_with_blocks_only(monkeypatch):
 
     monkeypatch.setattr(Recipe, "size", property(size))
     n = 3000
-    recipes = [Recipe(i, 10 * i, 10, (("x", i),), {}, frozenset()) for i in range(n)]
+    recipes = [Recipe(i, 10 * i, 10, {"block": ("x", i)}, {}, frozenset()) for i in range(n)]
     units = units_of(recipes, wanted=16, row_bytes=8)
     assert [recipe for unit in units for recipe in unit.recipes] == recipes
     assert 16 <= len(units) <= 17
@@ -198,6 +198,6 @@ def test_dask_knows_how_large_states_and_blocks_are():
     assert sizeof((model._fitted.stream.state, 50)) >= 8 * 300 * 300
     assert sizeof(Sums(X[0], X[0])) >= 2 * 8 * 300
     source = open_source(X, X[:, 0])
-    assert sizeof(Unit(held=(LoadedBlock(0, 0, (X, X[:, 0], None)),))) >= X.nbytes
-    assert sizeof(Unit(held=(LoadedBlock(0, 0, (source.part((X, X[:, 0]), 0), None)),))) >= X.nbytes
+    assert sizeof(Unit(held=(LoadedBlock(0, 0, {"X": X, "y": X[:, 0]}),))) >= X.nbytes
+    assert sizeof(Unit(held=(LoadedBlock(0, 0, {"X": source.part((X, X[:, 0]), 0)}),))) >= X.nbytes
     assert sizeof(IncrementalPLS()) < 1000

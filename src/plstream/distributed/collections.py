@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from math import ceil, isnan
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from .._core.errors import import_optional
 from .._core.types import Array
 from .._core.warnings import warn_user
 from ..data import DataError, Source
-from .graph import LoadedBlock, are_delayed, graph_of, is_frame
+from .graph import are_delayed, graph_of, is_frame
 from .reduce import RemoteBlocks
 from .workers import Workers
 
@@ -24,27 +24,19 @@ _RANGES_PER_THREAD = 8
 _SHARE_OF_BLOCKS = 0.25
 
 
-class Layout(NamedTuple):
-    """Properties of the columns that a fit needs in advance."""
-
-    n_columns: int
-    feature_names: list[str] | None
-    n_targets: int
-    target_is_vector: bool
-
-
 class Collection(NamedTuple):
     """X, y and further columns of the same rows, in the same blocks, on Dask workers."""
 
     name: str
     """Its name in messages."""
-    names: Sequence[str]
-    """Names of the columns other than X and y."""
     blocks: RemoteBlocks
-    """X, y and the columns; for files, X is a source that includes y."""
+    """X, y and the columns; for files, X is a source that includes all of them."""
     targets: RemoteBlocks
-    """The same blocks with y instead of X, which is not read."""
-    layout: Layout
+    """The same blocks without X, which is not read; for files, a source can read its target alone."""
+    n_columns: int
+    feature_names: list[str] | None
+    n_targets: int
+    target_is_vector: bool
 
 
 class OnWorkers:
@@ -109,32 +101,27 @@ def collection_of(X: Any, y: Any, **columns: Any) -> Collection:
         raise ValueError("y is None, but a Dask collection has no target of its own: pass it as y.")
     X = _in_whole_rows(X)
     n_rows = _known_rows(X)
-    y = _in_blocks_of(X, y, n_rows, "y")
-    beside = {name: column for name, column in columns.items() if column is not None}
-    in_blocks = {
-        name: _in_blocks_of(X, column, n_rows, name)
-        for name, column in beside.items()
-        if is_collection(column) or np.ndim(column)
-    }
-    graph, (x_keys, y_keys, *others) = graph_of(X, y, *in_blocks.values())
-    if not x_keys:
+    parts = {"X": X, "y": _in_blocks_of(X, y, n_rows, "y")}
+    numbers = {}
+    for name, column in columns.items():
+        if is_collection(column) or np.ndim(column):
+            parts[name] = _in_blocks_of(X, column, n_rows, name)
+        elif column is not None:
+            numbers[name] = column
+    graph, keys = graph_of(*parts.values())
+    if not keys[0]:
         raise ValueError("X has no blocks: pass at least one.")
-    keys_of = dict(zip(in_blocks, others, strict=True))
-    for name in beside.keys() - in_blocks.keys():
+    keys_of = dict(zip(parts, keys, strict=True))
+    for name, number in numbers.items():
         key = f"{name}-{uuid4().hex}"
-        graph[key], keys_of[name] = beside[name], [key] * len(x_keys)
-    more = [keys_of[name] for name in beside]
-    n_targets = None if are_delayed(y) else 1 if y.ndim == 1 else int(y.shape[1])
-    row_bytes = 0
-    if not are_delayed(X):
-        itemsize = 8 if is_frame(X) else X.dtype.itemsize
-        row_bytes = int(itemsize * X.shape[1] + 8 * (n_targets or 1) + 8)
-    keys_of_blocks, keys_of_targets = (list(zip(keys, y_keys, *more, strict=True)) for keys in (x_keys, y_keys))
-    blocks = RemoteBlocks(graph, keys_of_blocks, n_rows=n_rows, row_bytes=row_bytes)
+        graph[key], keys_of[name] = number, [key] * len(keys[0])
+    keys_of_blocks = [dict(zip(keys_of, of_block, strict=True)) for of_block in zip(*keys_of.values(), strict=True)]
+    keys_of_targets = [{name: key for name, key in of_block.items() if name != "X"} for of_block in keys_of_blocks]
+    blocks = RemoteBlocks(graph, keys_of_blocks, n_rows=n_rows, row_bytes=_row_bytes(X, parts["y"]))
     targets = RemoteBlocks(graph, keys_of_targets, n_rows=n_rows)
     # The first of delayed blocks is inspected on its worker.
-    layout = blocks.first(_layout_of_first) if are_delayed(X) or are_delayed(y) else _layout_of(X, y)
-    return Collection("X", list(beside), blocks, targets, layout)
+    layout = blocks.first(_layout_of) if are_delayed(X) or are_delayed(parts["y"]) else _layout_of(parts)
+    return Collection("X", blocks, targets, *layout)
 
 
 def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
@@ -164,18 +151,16 @@ def _of_files(source: Source) -> Collection:
     wanted = _RANGES_PER_THREAD * workers.threads * workers.n_workers
     step = ceil(ceil(n_rows / source.block_rows) / wanted) * source.block_rows
     ranges = [source.between(start, start + step) for start in range(0, n_rows, step)]
-    graph: dict[Any, Any] = {("rows", number): rows for number, rows in enumerate(ranges)}
-    graph |= {("no y", number): None for number in range(len(ranges))}
+    graph = {("rows", number): rows for number, rows in enumerate(ranges)}
     blocks = RemoteBlocks(
         graph,
-        [(("rows", number), ("no y", number)) for number in range(len(ranges))],
+        [{"X": key} for key in graph],
         n_rows=[rows.count() for rows in ranges],
         row_bytes=source.n_columns * source.dtype.itemsize + 8 * source.n_targets,
         block_bytes=source.bytes_under_way,
     )
-    layout = Layout(source.n_columns, source.feature_names, source.n_targets, source.target_is_vector)
-    # A source can read its target alone.
-    return Collection(source.name, (), blocks, blocks, layout)
+    layout = source.n_columns, source.feature_names, source.n_targets, source.target_is_vector
+    return Collection(source.name, blocks, blocks, *layout)
 
 
 def _in_whole_rows(X: Any) -> Any:
@@ -202,6 +187,15 @@ def _known_rows(X: Any) -> list[int] | None:
     if are_delayed(X) or is_frame(X) or any(map(isnan, X.chunks[0])):
         return None
     return [int(n) for n in X.chunks[0]]
+
+
+def _row_bytes(X: Any, y: Any) -> int:
+    """Return the size of a row of X, y and weights, or 0 if unknown."""
+    if are_delayed(X):
+        return 0
+    itemsize = 8 if is_frame(X) else X.dtype.itemsize
+    n_targets = 1 if are_delayed(y) or y.ndim == 1 else y.shape[1]
+    return int(itemsize * X.shape[1] + 8 * n_targets + 8)
 
 
 def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> Any:
@@ -244,12 +238,10 @@ def _n_blocks(column: Any) -> int:
     return len(column) if are_delayed(column) else int(column.npartitions if is_frame(column) else column.numblocks[0])
 
 
-def _layout_of_first(blocks: Iterator[LoadedBlock]) -> Layout:
-    return _layout_of(*next(blocks).parts[:2])
-
-
-def _layout_of(X: Any, y: Any) -> Layout:
+def _layout_of(parts: Mapping[str, Any]) -> tuple[int, list[str] | None, int, bool]:
+    """Return the properties of the columns that a fit needs in advance, as in :class:`Collection`."""
+    X, y = parts["X"], parts["y"]
     names = list(getattr(X, "columns", []))
     has_names = names and all(isinstance(name, str) for name in names)
     is_vector = np.ndim(y) == 1
-    return Layout(int(X.shape[1]), names if has_names else None, 1 if is_vector else int(np.shape(y)[1]), is_vector)
+    return int(X.shape[1]), names if has_names else None, 1 if is_vector else int(np.shape(y)[1]), is_vector

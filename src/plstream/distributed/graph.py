@@ -70,11 +70,11 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
 
 
 class LoadedBlock(NamedTuple):
-    """A block on the worker that uses it: its number, that of its first row if known, X, y and other columns."""
+    """A block on the worker that uses it: its number, that of its first row if known, and X, y and others by name."""
 
     number: int
     first_row: int | None
-    parts: tuple[Any, ...]
+    parts: Mapping[str, Any]
 
     @property
     def where(self) -> str:
@@ -89,7 +89,7 @@ class Recipe:
     number: int
     first_row: int | None
     n_rows: int | None
-    keys: tuple[Key, ...]
+    keys: Mapping[str, Key]
     tasks: Graph
     inputs: frozenset[Key]
 
@@ -102,9 +102,9 @@ class Recipe:
         """Return the block."""
         from dask.core import get
 
-        own = [key for key in self.keys if key in self.tasks]
+        own = [key for key in self.keys.values() if key in self.tasks]
         made = dict(zip(own, get(self.tasks, own, cache={key: values[key] for key in self.inputs}), strict=True))
-        parts = tuple(made[key] if key in made else values[key] for key in self.keys)
+        parts = {name: made[key] if key in made else values[key] for name, key in self.keys.items()}
         return LoadedBlock(self.number, self.first_row, parts)
 
 
@@ -136,7 +136,7 @@ class Unit:
         # Dask uses it to track memory.
         from dask.sizeof import sizeof
 
-        return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.held for part in block.parts)
+        return object.__sizeof__(self) + sum(int(sizeof(part)) for block in self.held for part in block.parts.values())
 
 
 def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: Sequence[Any]) -> Any:
@@ -168,7 +168,7 @@ def run_unit(unit: Unit, fold: Callable[[Iterator[LoadedBlock]], Any], values: S
 
 
 def recipes_of(
-    graph: Graph, blocks: Sequence[tuple[Key, ...]], n_rows: Sequence[int] | None
+    graph: Graph, blocks: Sequence[Mapping[str, Key]], n_rows: Sequence[int] | None
 ) -> tuple[list[Recipe], Graph]:
     """Return the recipe of each block, and the tasks that several blocks need, which are left to Dask."""
     from dask.core import get_dependencies
@@ -176,7 +176,7 @@ def recipes_of(
     needs = {key: set() if is_future(task) else set(get_dependencies(graph, key)) for key, task in graph.items()}
     owner, shared = _owners(graph, blocks, needs)
     tasks: list[Graph] = [{} for _ in blocks]
-    inputs: list[set[Key]] = [{key for key in keys if key in shared} for keys in blocks]
+    inputs: list[set[Key]] = [{key for key in keys.values() if key in shared} for keys in blocks]
     for key, number in owner.items():
         if key not in shared:
             tasks[number][key] = graph[key]
@@ -211,13 +211,13 @@ def units_of(recipes: Sequence[Recipe], wanted: int, row_bytes: int) -> list[Uni
 
 
 def _owners(
-    graph: Graph, blocks: Sequence[tuple[Key, ...]], needs: dict[Key, set[Key]]
+    graph: Graph, blocks: Sequence[Mapping[str, Key]], needs: dict[Key, set[Key]]
 ) -> tuple[dict[Key, int], set[Key]]:
     """Return the first block that needs each task, and the tasks needed by more than one block."""
     owner: dict[Key, int] = {}
     shared: set[Key] = set()
     for number, keys in enumerate(blocks):
-        stack = list(keys)
+        stack = list(keys.values())
         while stack:
             key = stack.pop()
             if owner.setdefault(key, number) != number or is_future(graph[key]):

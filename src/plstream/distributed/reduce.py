@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property, partial
 from inspect import signature
@@ -72,7 +72,7 @@ def map_reduce(
     merge = merge or _merge_into_first
     if are_delayed(blocks):
         graph, (keys,) = graph_of(blocks)
-        remote = RemoteBlocks(graph, [(key,) for key in keys])
+        remote = RemoteBlocks(graph, [{"block": key} for key in keys])
         fold = partial(_fold_one_by_one, make_state, merge)
         state: State | None = remote.reduce(fold, partial(_merge_copy, merge), "blocks")
     else:
@@ -96,7 +96,7 @@ def _fold_one_by_one(
     make_state: Callable[[Any], State | None], merge: Merge[State], blocks: Iterator[LoadedBlock]
 ) -> State | None:
     # A generator expression would keep a block while the next one is computed.
-    return _merge_all(map(lambda block: make_state(block.parts[0]), blocks), merge)  # noqa: C417
+    return _merge_all(map(lambda block: make_state(block.parts["block"]), blocks), merge)  # noqa: C417
 
 
 def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | None:
@@ -120,14 +120,14 @@ def _merge_all(states: Iterable[State | None], merge: Merge[State]) -> State | N
 class RemoteBlocks:
     """Ordered blocks of rows that Dask workers compute and reduce.
 
-    ``blocks`` are the keys of the parts of each block in a Dask graph, and ``n_rows`` their numbers of rows, if
-    known. ``block_bytes`` of a block are in memory at a time, by default all of it.
+    ``blocks`` are the keys in a Dask graph of the parts of each block, by name, and ``n_rows`` their numbers of rows,
+    if known. ``block_bytes`` of a block are in memory at a time, by default all of it.
     """
 
     def __init__(
         self,
         graph: Graph,
-        blocks: Sequence[tuple[Key, ...]],
+        blocks: Sequence[Mapping[str, Key]],
         *,
         n_rows: Sequence[int] | None = None,
         row_bytes: int = 0,
@@ -141,8 +141,7 @@ class RemoteBlocks:
         self._needed = 0
         # Futures of the units kept in the workers' memory, by key.
         self._held: Graph | None = None
-        # Data already in the workers' memory is not kept twice.
-        self._decided = any(is_future(graph[keys[0]]) for keys in blocks)
+        self._decided = False
 
     @cached_property
     def _cut(self) -> tuple[list[Unit], Graph]:
@@ -170,9 +169,9 @@ class RemoteBlocks:
             level, depth = above, depth + 1
         return self._compute(graph, level[0], folded, label) if level else None
 
-    def first(self, look: Callable[[Iterator[LoadedBlock]], Any]) -> Any:
-        """Return the result of ``look`` for the first blocks, of which it need not read all."""
-        graph, keys = self._folded(look, "look", n_units=1)
+    def first(self, look: Callable[[Mapping[str, Any]], Any]) -> Any:
+        """Return the result of ``look`` for the parts of the first block."""
+        graph, keys = self._folded(partial(_look_at_first, look), "look", n_units=1)
         return self._compute(graph, keys[0], [], "a first look")
 
     def require_room(self, work: int, state: int, advice: str) -> None:
@@ -197,6 +196,9 @@ class RemoteBlocks:
         if self._decided or n_rows is None:
             return
         self._decided = True
+        # Data already in the workers' memory is not kept twice.
+        if any(is_future(self._graph[keys["X"]]) for keys in self._blocks):
+            return
         if self.row_bytes and self.workers.can_hold(n_rows * self.row_bytes, self._needed):
             graph, keys = self._folded(_hold, "hold")
             client = self.workers.client
@@ -232,6 +234,10 @@ class RemoteBlocks:
         return self.workers.compute(graph, key, dict(zip(folded, sizes, strict=False)), label, sum(sizes), unit)
 
 
+def _look_at_first(look: Callable[[Mapping[str, Any]], Any], blocks: Iterator[LoadedBlock]) -> Any:
+    return look(next(blocks).parts)
+
+
 def _merge_present(merge: Merge[State], first: State | None, second: State | None) -> State | None:
     if first is None or second is None:
         return first if second is None else second
@@ -242,10 +248,10 @@ def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
     """Return the blocks as a unit held in memory."""
     held = []
     for block in blocks:
-        source = block.parts[0]
+        source = block.parts["X"]
         if isinstance(source, Source):
             X, y = (np.concatenate(column) for column in zip(*source.blocks(), strict=True))
-            held.append(block._replace(parts=(source.part((X, y), source.first_row), None)))
+            held.append(block._replace(parts={"X": source.part((X, y), source.first_row)}))
         else:
             held.append(block)
     return Unit(held=tuple(held))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
-from operator import methodcaller
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,6 +27,8 @@ from .blocks import Block, Part, TrainingRows
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
 
 _NO_ROWS = "X has no row with a positive weight: pass at least one."
+# Parts of a block that open its training rows; the others are further columns.
+_TRAINING_DATA = ("X", "y", "sample_weight")
 _SMALLER = "use smaller chunks or fewer threads per worker"
 
 Total = TypeVar("Total")
@@ -47,9 +47,11 @@ class CollectionRows(TrainingRows):
     open_block: OpenBlock
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, **columns: Any) -> None:
-        self.collection: Collection = collection_of(X, y, sample_weight=sample_weight, **columns)
-        self.n_columns, self.feature_names, self.n_targets, self.target_is_vector = self.collection.layout
-        self.name = self.collection.name
+        opened = collection_of(X, y, sample_weight=sample_weight, **columns)
+        self.collection: Collection = opened
+        self.name, self.n_columns, self.feature_names = opened.name, opened.n_columns, opened.feature_names
+        self.n_targets, self.target_is_vector = opened.n_targets, opened.target_is_vector
+        self.is_weighted = sample_weight is not None
         self.n_rows: int | None = None
         self.features = _Features.of(self.n_columns, self.feature_names)
 
@@ -72,7 +74,7 @@ class CollectionRows(TrainingRows):
         self.features.missing = "model" if self.allow_missing else "error"
         merge = partial(_merge_parts, forgetting)
         add = partial(_add_part, self.features, self.open_block, work, forgetting)
-        counted = blocks.reduce(_Fold(self.collection.names, add), merge, label)
+        counted = blocks.reduce(partial(_fold, add), merge, label)
         if counted is None:
             raise ValueError(_NO_ROWS)
         self.n_rows = counted[1]
@@ -98,17 +100,14 @@ class CollectionRows(TrainingRows):
         first_rows = self._first_rows() if by_number else None
         self.features.missing = "model" if self.allow_missing else "error"
         add = partial(_add_to_stream, self.features, self.open_block, empty, absorb, first_rows)
-        # Only the state is sent to another process, not buffered rows.
-        fold = _Fold(self.collection.names, add, methodcaller("without_waiting"))
-        stream = blocks.reduce(fold, _merge_streams, label)
+        stream = blocks.reduce(partial(_fold_into_stream, add), _merge_streams, label)
         if stream is None:
             raise self._no_rows()
         return stream
 
     def label_counts(self) -> tuple[Array, Array]:
         """Return all labels, and the total weight of each, from a read without X."""
-        targets = self.collection.targets
-        counts = targets.reduce(_Fold(self.collection.names, _add_label_counts), _merge_label_counts, "labels")
+        counts = self.collection.targets.reduce(partial(_fold, _add_label_counts), _merge_label_counts, "labels")
         if counts is None:
             raise self._no_rows()
         return counts
@@ -116,23 +115,23 @@ class CollectionRows(TrainingRows):
     def first_y(self) -> Array:
         """Return the y of the first row, usually from the first block alone."""
         targets = self.collection.targets
-        first: Array | None = targets.first(_first_y)
+        first: Array | None = targets.first(_y_of_first_row)
         if first is not None and not len(first):
-            first = targets.reduce(_Fold(self.collection.names, _keep_first_y), _keep_first, "looking for rows")
+            first = targets.reduce(partial(_fold, _keep_first_y), _keep_first, "looking for rows")
         if first is None:
             raise self._no_rows()
         return first
 
     def _first_rows(self) -> Array:
         """Return the number of rows of nonzero weight before each block, which may take a read of the weights."""
-        names, n_rows = self.collection.names, self.collection.blocks.n_rows
-        if n_rows is None or "sample_weight" in names:
-            counts = self.collection.targets.reduce(_Fold(names, _add_row_count), dict.__or__, "rows counted") or {}
+        n_rows = self.collection.blocks.n_rows
+        if n_rows is None or self.is_weighted:
+            counts = self.collection.targets.reduce(partial(_fold, _add_row_count), dict.__or__, "rows counted") or {}
             n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
         return np.cumsum([0, *n_rows])
 
     def _no_rows(self) -> ValueError:
-        return (NoWeightError if "sample_weight" in self.collection.names else ValueError)(_NO_ROWS)
+        return (NoWeightError if self.is_weighted else ValueError)(_NO_ROWS)
 
     def __enter__(self) -> Self:
         return self
@@ -192,39 +191,35 @@ def _apply(features: _Features, function: Callable[[Rows], Array], nothing: Arra
     return function(validate_rows(features, X, reset=False)) if _num_samples(X) else nothing
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """Folds blocks of X, y and named columns, except those without rows, into one result."""
-
-    names: Sequence[str]
-    add: Callable[[Any, int, Any, Any, dict[str, Any]], Any]
-    """Returns the result with a block, given the result so far (None at first) and the number of the block."""
-    then: Callable[[Any], Any] | None = None
-    """Applied to the result."""
-
-    def __call__(self, blocks: Iterator[LoadedBlock]) -> Any:
-        total = None
-        for block in blocks:
-            X, y, *others = block.parts
-            columns = dict(zip(self.names, others, strict=True))
-            if _n_weighted_rows(X, y, columns):
-                total = self.add(total, block.number, X, y, columns)
-            # Released before the next one is computed.
-            del block, X, y, others, columns
-        return total if self.then is None or total is None else self.then(total)
+def _fold(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
+    """Add blocks, except those without rows, one after another to a result, which is None at first."""
+    total = None
+    for block in blocks:
+        if _n_weighted_rows(block.parts):
+            total = add(total, block)
+        # Released before the next one is computed.
+        del block
+    return total
 
 
-def _n_weighted_rows(X: Any, y: Any, columns: dict[str, Any]) -> int:
+def _fold_into_stream(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
+    stream = _fold(add, blocks)
+    # Only the state is sent to another process, not buffered rows.
+    return None if stream is None else stream.without_waiting()
+
+
+def _n_weighted_rows(parts: Mapping[str, Any]) -> int:
     """Return the number of rows of nonzero weight; raise ValueError unless all columns have one entry per row."""
+    X = parts["X"] if "X" in parts else parts["y"]
     n = X.count() if isinstance(X, Source) else _num_samples(X)
-    for name, column in (("y", y), *columns.items()):
-        if np.ndim(column) and _num_samples(column) != n:
+    for name, column in parts.items():
+        if name != "X" and np.ndim(column) and _num_samples(column) != n:
             raise ValueError(
                 f"X has {n} rows, but {name} has {_num_samples(column)}: divide both into blocks at the same rows."
             )
     if isinstance(X, Source) and "weight" in X.roles:
         return X.n_weighted()
-    weight = columns.get("sample_weight")
+    weight = parts.get("sample_weight")
     return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
 
@@ -234,13 +229,11 @@ def _add_part(
     work: Callable[[Block], Any],
     forgetting: float,
     total: Any,
-    _number: int,
-    X: Any,
-    y: Any,
-    columns: dict[str, Any],
+    loaded: LoadedBlock,
 ) -> Any:
     """Add the results of ``work`` for a block, and count its rows; weights are those after its last row."""
-    with open_block(features, X, y, columns.get("sample_weight")) as (rows, _), located_errors(rows, features):
+    X, y, weight = map(loaded.parts.get, _TRAINING_DATA)
+    with open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
         for block in rows.blocks():
             # Loading the compiler takes 80 MB on each worker, which does not pay off for small blocks.
             light = block._replace(compiled=block.compiled and not rows.in_memory)
@@ -265,15 +258,13 @@ def _add_to_stream(
     absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any],
     first_rows: Array | None,
     total: Any,
-    number: int,
-    X: Any,
-    y: Any,
-    columns: dict[str, Any],
+    loaded: LoadedBlock,
 ) -> Any:
     """Add the rows of a block to a stream."""
     stream = empty if total is None else total
-    first_row = 0 if first_rows is None else int(first_rows[number])
-    weight = columns.pop("sample_weight", None)
+    first_row = 0 if first_rows is None else int(first_rows[loaded.number])
+    X, y, weight = map(loaded.parts.get, _TRAINING_DATA)
+    columns = {name: column for name, column in loaded.parts.items() if name not in _TRAINING_DATA}
     # Progress is reported by the process that waits for the workers.
     with listening(None), open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
         return absorb(stream, rows, first_row, columns)
@@ -283,13 +274,14 @@ def _merge_streams(first: Any, second: Any) -> Any:
     return first.merged(second, later=True)
 
 
-def _add_label_counts(total: Any, _number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
+def _add_label_counts(total: Any, loaded: LoadedBlock) -> Any:
     """Add the labels of a block, and the total weight of each."""
-    if isinstance(X, Source):
-        counted = X.label_counts(weighted=True)
+    parts = loaded.parts
+    if "X" in parts:
+        counted = parts["X"].label_counts(weighted=True)
     else:
-        labels, where = np.unique(as_labels(y, "A classifier", warn=False), return_inverse=True)
-        weight = np.broadcast_to(columns.get("sample_weight", 1.0), len(where))
+        labels, where = np.unique(as_labels(parts["y"], "A classifier", warn=False), return_inverse=True)
+        weight = np.broadcast_to(parts.get("sample_weight", 1.0), len(where))
         counted = labels, np.bincount(where, weight)
     return counted if total is None else _merge_label_counts(total, counted)
 
@@ -299,22 +291,18 @@ def _merge_label_counts(first: tuple[Array, Array], second: tuple[Array, Array])
     return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
 
 
-def _add_row_count(total: Any, number: int, X: Any, y: Any, columns: dict[str, Any]) -> Any:
-    return {**(total or {}), number: _n_weighted_rows(X, y, columns)}
+def _add_row_count(total: Any, loaded: LoadedBlock) -> Any:
+    return {**(total or {}), loaded.number: _n_weighted_rows(loaded.parts)}
 
 
-def _keep_first_y(total: Any, _number: int, X: Any, y: Any, _columns: dict[str, Any]) -> Any:
-    return _y_of_first_row(X, y) if total is None else total
+def _keep_first_y(total: Any, loaded: LoadedBlock) -> Any:
+    return _y_of_first_row(loaded.parts) if total is None else total
 
 
 def _keep_first(first: Array, _second: Array) -> Array:
     return first
 
 
-def _first_y(blocks: Iterator[LoadedBlock]) -> Array:
-    return _y_of_first_row(*next(blocks).parts[:2])
-
-
-def _y_of_first_row(X: Any, y: Any) -> Array:
-    target: Array = np.asarray(next(X.blocks())[1] if isinstance(X, Source) else y)
-    return target[:1]
+def _y_of_first_row(parts: Mapping[str, Any]) -> Array:
+    y: Array = np.asarray(next(parts["X"].blocks())[1] if "X" in parts else parts["y"])
+    return y[:1]
