@@ -65,7 +65,7 @@ def remove(folder, _):
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Return a function that writes data in a format, and returns its source, its folder and a folder of other data."""
-    for module in ("arrays", "sources"):
+    for module in ("blocks", "sources"):
         # Otherwise small data would be read once.
         monkeypatch.setattr(f"plstream.rows.{module}.SMALL_BYTES", 0)
 
