@@ -155,8 +155,8 @@ def test_too_many_levels(tmp_path):
 def test_groups_of_rows_are_passed_over(tmp_path):
     path = write_parquet(tmp_path)
     everything, some = open_source(path, columns=["s_1"]), open_source(path, columns=["s_1"], where="year == 2021")
-    assert len(everything._reader._groups.ends) == 9
-    assert len(some._reader._groups.ends) == 3
+    assert len(everything._reader._ends) == 9
+    assert len(some._reader._ends) == 3
     assert open_source(path, columns=["s_1"], where="year == 1999").count() == 0
     parts = open_source(write_partitions(tmp_path), columns=["s_1"], where="year > 2019")
     assert len(parts._reader.readers) == 2

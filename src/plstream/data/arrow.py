@@ -15,10 +15,9 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import numpy as np
@@ -41,23 +40,15 @@ _FIRST_ROWS = 5
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
-@dataclass(frozen=True)
-class RowGroups:
-    """Record batches in consecutive row groups."""
-
-    batches: Callable[[int, list[str], int], Iterator[Any]]
-    """Function of (group number, column names, step) that yields the record batches of a group with at least these
-    columns and, if it can choose, of about ``step`` rows."""
-    ends: Sequence[int] | None = None
-    """For every group, the row after its last one. By default there is one group of unknown length."""
-    held_bytes: Callable[[int, str], int] = lambda _number, _name: 0
-    """Function of (group number, column name): about how much memory the column takes while its rows are read."""
-    begins: Sequence[int] | None = None
-    """For every group, the number of its first row in the file, for messages, if groups are skipped."""
-
-
 class ArrowReader(Reader):
-    """Columns of Arrow record batches, with the schema of pyarrow."""
+    """Columns of Arrow record batches, in consecutive row groups, with the schema of pyarrow.
+
+    ``batches(group number, column names, step)`` yields the record batches of a group with at least these columns and,
+    if it can choose, of about ``step`` rows. ``counts`` are the numbers of rows of the groups; by default there is one
+    group of unknown length. ``begins`` are the numbers of their first rows in the file, for messages, if groups are
+    skipped. ``held_bytes(group number, column name)`` is about how much memory the column takes while its rows are
+    read.
+    """
 
     as_float = False
     """Whether features are returned as float64, because types may differ between batches."""
@@ -66,9 +57,11 @@ class ArrowReader(Reader):
         self,
         where: str,
         schema: Any,
-        groups: RowGroups,
+        batches: Callable[[int, list[str], int], Iterator[Any]],
         *,
-        n_rows: int | None = None,
+        counts: Sequence[int] | None = None,
+        begins: Sequence[int] | None = None,
+        held_bytes: Callable[[int, str], int] = lambda _number, _name: 0,
         path: AnyPath | None = None,
         rereadable: bool = True,
     ) -> None:
@@ -90,11 +83,14 @@ class ArrowReader(Reader):
             self.others = scalars
         else:
             self.names = scalars
-        if n_rows == 0:
+        if counts is not None:
+            self.n_rows = sum(counts)
+        if self.n_rows == 0:
             raise DataError(f"{where} has no rows.")
-        self.n_rows, self.path, self.rereadable = n_rows, path, rereadable
-        self._groups = groups
-        self._ends = groups.ends or [sys.maxsize]
+        self.path, self.rereadable = path, rereadable
+        self._batches, self._begins, self._held_bytes = batches, begins, held_bytes
+        # For every group, the row after its last one.
+        self._ends = [*accumulate(counts or [sys.maxsize])]
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -102,7 +98,7 @@ class ArrowReader(Reader):
         if self.path is not None or self.known_by is not None or not self.rereadable:
             return super().identity
         digest = sha256()
-        for batch in self._groups.batches(0, list(self._fields), _HASHED_ROWS):
+        for batch in self._batches(0, list(self._fields), _HASHED_ROWS):
             for column in batch.columns:
                 is_plain = not column.null_count and self._types.is_primitive(column.type)
                 values = column.to_numpy(zero_copy_only=False) if is_plain else repr(column.to_pylist()).encode()
@@ -113,14 +109,14 @@ class ArrowReader(Reader):
         """Return all rows as an Arrow table."""
         pa = import_optional("pyarrow", f"Reading {self.where}")
         schema = pa.schema(list(self._fields.items()))
-        batches = self._groups.batches(0, list(self._fields), sys.maxsize)
+        batches = self._batches(0, list(self._fields), sys.maxsize)
         return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
 
     def error_at(self, row: int, column: int, problem: str) -> DataError:
         """Return the error for a problem in a row, numbered as in the file, and a column."""
-        if self._groups.begins is not None:
+        if self._begins is not None:
             number = bisect_right(self._ends, row)
-            row += self._groups.begins[number] - self._begin(number)
+            row += self._begins[number] - self._begin(number)
         return super().error_at(row, column, problem)
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
@@ -147,7 +143,7 @@ class ArrowReader(Reader):
 
     def whole_bytes(self, features: Columns, targets: Columns) -> int:
         """Return the memory that the columns of the first group take."""
-        held = self._held_bytes(0, self._names(features, targets))
+        held = self._bytes_of(0, self._names(features, targets))
         return held + min(held, self._pieces_bytes)
 
     def pieces(self, features: Columns, targets: Columns, start: int, step: int) -> Iterator[Pieces]:
@@ -158,7 +154,7 @@ class ArrowReader(Reader):
         for number, end in enumerate(self._ends):
             if end <= start:
                 continue
-            is_large = self._held_bytes(number, names) > self._largest_columns_bytes
+            is_large = self._bytes_of(number, names) > self._largest_columns_bytes
             if is_large and len(features) > 1 and self._list is None:
                 with temporary_array() as file, suppress(NoRoomError):
                     yield from self._transposed(file, number, features, targets, start, step)
@@ -175,8 +171,8 @@ class ArrowReader(Reader):
         """Memory that the columns of a group may take while its rows are read."""
         return self.room - self._pieces_bytes
 
-    def _held_bytes(self, number: int, names: list[str]) -> int:
-        return sum(self._groups.held_bytes(number, name) for name in names)
+    def _bytes_of(self, number: int, names: list[str]) -> int:
+        return sum(self._held_bytes(number, name) for name in names)
 
     def _transposed(
         self, file: GrowingArray, number: int, features: Columns, targets: Columns, start: int, step: int
@@ -200,7 +196,7 @@ class ArrowReader(Reader):
         """Yield ranges of the features that can be read together."""
         first, held = 0, 0
         for at, column in enumerate(features):
-            more = self._groups.held_bytes(number, self._name(int(column)))
+            more = self._held_bytes(number, self._name(int(column)))
             if at > first and held + more > self._largest_columns_bytes:
                 yield slice(first, at)
                 first, held = at, 0
@@ -214,7 +210,7 @@ class ArrowReader(Reader):
         """Yield the rows of a group, batch by batch."""
         dtype = self.dtype_of(features) if len(features) else np.dtype(np.float64)
         begin = self._begin(number)
-        for batch in self._groups.batches(number, self._names(features, targets), step):
+        for batch in self._batches(number, self._names(features, targets), step):
             skipped = max(0, start - begin)
             if skipped < batch.num_rows:
                 # Unvalidated offsets may be out of bounds.
@@ -345,7 +341,7 @@ def stream_reader(where: str, schema: Any, batches: Iterator[Any]) -> ArrowReade
     """Return a reader of batches that can be read only once; the first one is read now, to identify the stream."""
     first = list(islice(batches, 1))
     left = chain(first, batches)
-    reader = ArrowReader(where, schema, RowGroups(lambda *_: left), rereadable=False)
+    reader = ArrowReader(where, schema, lambda *_: left, rereadable=False)
     for batch in first:
         reader.beginning = beginning_of(batch)
     return reader

@@ -6,14 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from .._core.errors import DataError, import_optional, wrap_iteration, wrap_library_errors
 from .._core.remote import AnyPath, RemotePath
-from .arrow import ArrowReader, RowGroups, stream_reader
+from .arrow import ArrowReader, stream_reader
 from .reader import OpenOptions
 from .where import Where
 
@@ -34,7 +33,7 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
         groups = [metadata.row_group(number) for number in range(file.num_row_groups)]
         counts = [int(group.num_rows) for group in groups]
         sizes = [int(group.total_byte_size) for group in groups]
-        begins = np.cumsum([0, *counts], dtype=int).tolist()
+        begins = [*accumulate(counts, initial=0)]
         value_bytes = {field.name: _value_bytes(field.type) for field in schema}
 
     kept = _groups_with(path, where, options.where, schema, len(groups))
@@ -56,8 +55,7 @@ def open_parquet(path: AnyPath, where: str, options: OpenOptions) -> ArrowReader
         # A dictionary with as many values as rows, and the indices.
         return min(at_most, counts[number] * value_bytes[name] * 5 // 4) if value_bytes[name] else at_most
 
-    ends = np.cumsum(counts, dtype=int).tolist()
-    return ArrowReader(where, schema, RowGroups(batches, ends, held_bytes, begins), n_rows=sum(counts), path=path)
+    return ArrowReader(where, schema, batches, counts=counts, begins=begins, held_bytes=held_bytes, path=path)
 
 
 def _opened_parquet(parquet: Any, path: AnyPath, **options: Any) -> Any:
@@ -153,8 +151,7 @@ def _open_file(path: AnyPath, where: str) -> ArrowReader:
         """Return the size of a column that is decompressed or fetched; mapped columns take no memory."""
         return counts[number] * value_bytes[name] if is_copied else 0
 
-    groups = RowGroups(batches, np.cumsum(counts, dtype=int).tolist(), held_bytes)
-    found = ArrowReader(where, schema, groups, n_rows=sum(counts), path=path)
+    found = ArrowReader(where, schema, batches, counts=counts, held_bytes=held_bytes, path=path)
     # Lists are returned as views of the file.
     found.slow = True not in lists or isinstance(path, RemotePath)
     return found
@@ -171,7 +168,7 @@ def _open_stream(path: AnyPath, where: str) -> ArrowReader:
 
     with wrap_library_errors(where):
         schema = pa.ipc.open_stream(_arrow_file(pa, path)).schema
-    return ArrowReader(where, schema, RowGroups(batches), path=path)
+    return ArrowReader(where, schema, batches, path=path)
 
 
 def _open_pipe(file: IO[bytes], where: str, *, close: bool = False) -> ArrowReader:

@@ -20,7 +20,7 @@ from .._core.tiles import as_dense
 from .._core.types import Array
 from .._core.validation import without_mask
 from .array_reader import ArrayReader, reader_of_array
-from .arrow import ArrowReader, RowGroups, beginning_of, stream_reader
+from .arrow import ArrowReader, beginning_of, stream_reader
 from .reader import Columns, Pieces, Reader, pick
 
 # Rows by which a stream is recognised when it is started again.
@@ -113,7 +113,7 @@ def open_table(data: Any) -> ArrowReader:
             schema, batches = stream.schema, partial(_stream_batches, pa, data, where)
     if n_rows == 0:
         raise DataError(f"{where.capitalize()} has no rows.")
-    reader = ArrowReader(where, schema, RowGroups(batches, [n_rows] if n_rows else None), n_rows=n_rows)
+    reader = ArrowReader(where, schema, batches, counts=None if n_rows is None else [n_rows])
     reader.slow = n_rows is None
     return reader
 
@@ -302,9 +302,9 @@ def _open_tables(first: Any, blocks: Iterable[Any], *, rereadable: bool) -> Arro
                 raise DataError(f"Block {number} has different column names than the first block.")
             yield from found.to_batches()
 
-    later = None if rereadable else batches()
-    groups = RowGroups(batches if later is None else lambda *_: later)
-    reader = ArrowReader("the blocks", table.schema, groups, rereadable=rereadable)
+    once = batches()
+    read = batches if rereadable else lambda *_: once
+    reader = ArrowReader("the blocks", table.schema, read, rereadable=rereadable)
     # Types of later blocks may differ: pandas converts integers with missing values to floats.
     reader.slow, reader.as_float = False, True
     if len(table):

@@ -14,7 +14,7 @@ from weakref import finalize
 
 from .._core.errors import DataError, import_optional
 from .._core.urls import redacted, shown
-from .arrow import ArrowReader, RowGroups
+from .arrow import ArrowReader
 from .reader import OpenOptions
 
 _SCHEMES = ("postgresql://", "postgres://", "sqlite://", "duckdb://")
@@ -45,7 +45,7 @@ def open_query(address: str, options: OpenOptions) -> ArrowReader:
             for batch in found:
                 yield batch.cast(kinds) if numeric else batch
 
-    reader = ArrowReader(where, kinds, RowGroups(batches))
+    reader = ArrowReader(where, kinds, batches)
     reader.known_by = shown(address), options.query
     return reader
 

@@ -62,8 +62,6 @@ class Where:
         >>> Where.of("year >= 2020 and not site in ('A', 'B')").names()
         ['year', 'site']
         """
-        if isinstance(where, Where):
-            return where
         if isinstance(where, str):
             return _parse(where)
         try:
