@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from hashlib import sha256
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .columns import listed
 from .preparation import Preparation
 from .reader import NO_COLUMNS, XY, Columns, Reader, are_adjacent, pick
 from .reading import Parts, cut_rows, first_two, read_ahead, regrouped, skip_rows
+
+LabelCounts: TypeAlias = tuple[Array, Array]
+"""Distinct labels in ascending order, and the number, or weight, of rows of each."""
 
 DEFAULT_MEMORY = 256 << 20
 # One block being assembled, one waiting, five that threads work on; and buffers of the size of a block.
@@ -272,7 +275,7 @@ class Source:
         """Return the distinct values of the target in ascending order, reading only the target."""
         return self.label_counts()[0]
 
-    def label_counts(self, *, weighted: bool = False) -> tuple[Array, Array]:
+    def label_counts(self, *, weighted: bool = False) -> LabelCounts:
         """Return the distinct values of the target in ascending order, and the number, or weight, of rows of each.
 
         A block in memory returns the labels of the whole source, because a model that starts with a block must know all
@@ -280,8 +283,7 @@ class Source:
         """
         if self._whole is not None:
             return self._whole.label_counts(weighted=weighted)
-        found: Array | None = None
-        counts = np.empty(0, np.int64)
+        found: LabelCounts | None = None
         if weighted := weighted and "weight" in self.roles:
             # The weights may be in another file than the labels.
             rows = self._read(0)
@@ -292,14 +294,11 @@ class Source:
             if y is None or not len(y):
                 continue
             weight = others[self.roles.index("weight")] if weighted else None
-            values, where = np.unique(y, return_inverse=True)
-            n = np.bincount(where, weight)
-            both = values if found is None else np.concatenate([found, values])
-            found, where = np.unique(both, return_inverse=True)
-            counts = np.bincount(where, np.concatenate([counts, n])).astype(n.dtype)
+            counted = count_labels(y, weight)
+            found = counted if found is None else merge_label_counts(found, counted)
         if found is None:
             raise self.no_rows()
-        return found, counts
+        return found
 
     def mapped(self) -> tuple[Array, Array | None] | None:
         """Return all of X and y as arrays that are read lazily, or None if there are none."""
@@ -544,6 +543,19 @@ class Source:
             names = self.target_names
             text += f", target {listed(names)}" if names else f", {counted(self.n_targets, 'target')}"
         return text + ">"
+
+
+def count_labels(y: Array, weight: Array | None = None) -> LabelCounts:
+    """Return the distinct labels in ascending order, and the number, or weight, of rows of each."""
+    labels, where = np.unique(y, return_inverse=True)
+    return labels, np.bincount(where, weight)
+
+
+def merge_label_counts(first: LabelCounts, second: LabelCounts) -> LabelCounts:
+    """Return the labels of both, and the sums of their counts."""
+    labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
+    counts = np.concatenate([first[1], second[1]])
+    return labels, np.bincount(where, counts).astype(counts.dtype)
 
 
 def _without_objects(rows: Array) -> Array:

@@ -19,6 +19,7 @@ from .._core.tiles import SMALL_BYTES
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, located_errors, validate_rows
 from ..data import Source
+from ..data.source import LabelCounts, count_labels, merge_label_counts
 from ..distributed import OnWorkers
 from ..distributed.collections import Collection, collection_of, is_collection, lazily
 from ..distributed.graph import LoadedBlock
@@ -105,9 +106,9 @@ class CollectionRows(TrainingRows):
             raise self._no_rows()
         return stream
 
-    def label_counts(self) -> tuple[Array, Array]:
+    def label_counts(self) -> LabelCounts:
         """Return all labels, and the total weight of each, from a read without X."""
-        counts = self.collection.targets.reduce(partial(_fold, _add_label_counts), _merge_label_counts, "labels")
+        counts = self.collection.targets.reduce(partial(_fold, _add_label_counts), merge_label_counts, "labels")
         if counts is None:
             raise self._no_rows()
         return counts
@@ -280,15 +281,9 @@ def _add_label_counts(total: Any, loaded: LoadedBlock) -> Any:
     if "X" in parts:
         counted = parts["X"].label_counts(weighted=True)
     else:
-        labels, where = np.unique(as_labels(parts["y"], "A classifier", warn=False), return_inverse=True)
-        weight = np.broadcast_to(parts.get("sample_weight", 1.0), len(where))
-        counted = labels, np.bincount(where, weight)
-    return counted if total is None else _merge_label_counts(total, counted)
-
-
-def _merge_label_counts(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    labels, where = np.unique(np.concatenate([first[0], second[0]]), return_inverse=True)
-    return labels, np.bincount(where, np.concatenate([first[1], second[1]]))
+        labels = as_labels(parts["y"], "A classifier", warn=False)
+        counted = count_labels(labels, np.broadcast_to(parts.get("sample_weight", 1.0), len(labels)))
+    return counted if total is None else merge_label_counts(total, counted)
 
 
 def _add_row_count(total: Any, loaded: LoadedBlock) -> Any:
