@@ -99,7 +99,7 @@ def change_after(monkeypatch, n_reads, change, *folders):
 )
 def test_between_reads(name, change, written, monkeypatch):
     source, folder, other = written(name)
-    monkeypatch.setattr(sources, "_copied", lambda _: None)
+    monkeypatch.setattr(sources, "_copied", lambda *_: None)
     change_after(monkeypatch, 2, change, folder, other)
     model = IncrementalPLS(2)
     with pytest.raises(DataError, match=rf"{folder}.* (has changed since it|was removed or renamed after it) was open"):

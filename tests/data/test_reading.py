@@ -16,7 +16,7 @@ import pytest
 from plstream import CIPLS, IncrementalPLS, open_source
 from plstream._core.progress import listening
 from plstream.data import reading
-from plstream.data.reading import NoRoomError, TemporaryCopy, read_ahead, regrouped
+from plstream.data.reading import NoRoomError, read_ahead, regrouped, temporary_copy
 
 from .formats import FORMATS, opened
 
@@ -169,10 +169,8 @@ def test_blocks_of_any_size_take_no_more_than_their_rows():
 def test_temporary_copy(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    with TemporaryCopy([(X[:100].astype(np.float32), Y[:100, None]), (X[100:].astype(np.float32), Y[100:, None])]) as (
-        rows,
-        y,
-    ):
+    blocks = [(X[:100].astype(np.float32), Y[:100, None]), (X[100:].astype(np.float32), Y[100:, None])]
+    with temporary_copy(blocks) as (rows, y):
         assert rows.dtype == np.float32
         np.testing.assert_array_equal(rows, X.astype(np.float32))
         np.testing.assert_array_equal(y[:, 0], Y)
@@ -205,8 +203,8 @@ def test_no_room_for_a_copy(free, tmp_path, monkeypatch):
         source = opened(name, tmp_path, X, Y, batch_size=100)
         np.testing.assert_array_equal(IncrementalPLS(2).fit(source).coef_, expected)
         assert copied
-    with pytest.raises(NoRoomError):
-        TemporaryCopy([(X, Y)], 10**9)
+    with pytest.raises(NoRoomError), temporary_copy([(X, Y)], 10**9):
+        pass
 
 
 def csv_bytes():

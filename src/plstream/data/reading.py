@@ -174,34 +174,27 @@ class NoRoomError(OSError):
     """There is not enough disk space for a temporary copy."""
 
 
-class TemporaryCopy:
-    """Memory maps of X, Y and possibly weights, copied from blocks to unnamed files.
+@contextmanager
+def temporary_copy(blocks: Iterable[tuple[Array, ...]], n_bytes: int = 0) -> Iterator[tuple[Array, ...]]:
+    """Copy the columns of blocks to temporary files, and yield memory maps of them.
 
-    The system removes these files when they are closed, however the process ends.
+    Raise NoRoomError if there is not enough disk space for them, or for ``n_bytes``.
     """
-
-    def __init__(self, blocks: Iterable[tuple[Array, ...]], n_bytes: int | None = None) -> None:
-        """Copy all blocks; raise NoRoomError if there is not enough disk space for them, or for ``n_bytes``."""
-        _require_room(_temporary_folder(), n_bytes or 0)
-        with ExitStack() as files:
-            copies: list[GrowingArray] = []
-            for block in blocks:
-                copies = copies or [files.enter_context(temporary_array()) for _ in block]
-                for copy, column in zip(copies, block, strict=True):
-                    copy.append(column)
-            self.columns = tuple(copy.array() for copy in copies)
-            self._files = files.pop_all()
-
-    def __enter__(self) -> tuple[Array, ...]:
-        return self.columns
-
-    def __exit__(self, *error: object) -> None:
-        self._files.close()
+    _require_room(_temporary_folder(), n_bytes)
+    with ExitStack() as files:
+        copies: list[GrowingArray] = []
+        for block in blocks:
+            copies = copies or [files.enter_context(temporary_array()) for _ in block]
+            for copy, column in zip(copies, block, strict=True):
+                copy.append(column)
+            # Free it before the copy is used.
+            del block, column
+        yield tuple(copy.array() for copy in copies)
 
 
 @contextmanager
 def temporary_array() -> Iterator[GrowingArray]:
-    """Yield an empty array in an unnamed file."""
+    """Yield an empty array in an unnamed file, which the system removes when it is closed, however the process ends."""
     folder = _temporary_folder()
     with tempfile.TemporaryFile(dir=folder) as file:
         yield GrowingArray(file, folder)

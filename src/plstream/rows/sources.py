@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from typing import Any, Self, TypeAlias
 
@@ -20,7 +20,7 @@ from .._core.validation import validate_rows
 from .._core.warnings import warn_user
 from ..data import Source, open_source
 from ..data.objects import is_frame, is_table
-from ..data.reading import NoRoomError, Parts, TemporaryCopy
+from ..data.reading import NoRoomError, Parts, temporary_copy
 from .blocks import ArrayRows, Block, Part, TrainingRows
 from .collections import CollectionRows, apply_lazily, is_collection
 
@@ -198,11 +198,11 @@ def reread(source: Source, numbers: Numbers, batch_size: int | None, **labels: A
         yield _MappedRows(source, X, y.reshape(len(y), -1), numbers=numbers, batch_size=batch_size, **labels)
         source.require_unchanged()
         return
-    with SourceRows(source, numbers, **labels) as rows:
-        if source.slow and (copy := _copied(rows)) is not None:
-            with copy as columns:
-                # The same blocks as without a copy: results must not depend on free disk space.
-                yield _MappedRows(source, *columns, is_copy=True, batch_size=source.block_rows, **labels)
+    with SourceRows(source, numbers, **labels) as rows, ExitStack() as files:
+        columns = _copied(rows, files) if source.slow else None
+        if columns is not None:
+            # The same blocks as without a copy: results must not depend on free disk space.
+            yield _MappedRows(source, *columns, is_copy=True, batch_size=source.block_rows, **labels)
             return
         rows.set_n_rows(source.n_weighted() if "weight" in source.roles else source.count())
         yield rows
@@ -217,8 +217,8 @@ def require_rereadable(source: Source) -> None:
         )
 
 
-def _copied(rows: SourceRows) -> TemporaryCopy | None:
-    """Return a copy of the rows, or None if disk space is insufficient."""
+def _copied(rows: SourceRows, files: ExitStack) -> tuple[Array, ...] | None:
+    """Return a copy of the rows in temporary files, or None if disk space is insufficient."""
     source = rows.source
     n_bytes = source.n_columns * source.dtype.itemsize * (source.n_rows or 0)
     label = "copied to a temporary file, as it is slow to read"
@@ -233,7 +233,7 @@ def _copied(rows: SourceRows) -> TemporaryCopy | None:
             raise source.no_rows()
 
     try:
-        return TemporaryCopy(blocks(), n_bytes)
+        return files.enter_context(temporary_copy(blocks(), n_bytes))
     except NoRoomError:
         return None
 
@@ -290,13 +290,10 @@ def validate_source(estimator: BaseEstimator, columns: Source | CollectionRows, 
         )
     known = getattr(model, "feature_names_in_", None)
     if known is None or names is None:
-        if known is not names:
-            which = "The source has no feature names, but the model was fitted with feature names."
-            warn_user(
-                which
-                if names is None
-                else "The source has feature names, but the model was fitted without feature names."
-            )
+        if known is not None:
+            warn_user("The source has no feature names, but the model was fitted with feature names.")
+        elif names is not None:
+            warn_user("The source has feature names, but the model was fitted without feature names.")
     elif not np.array_equal(names, known):
         at = int(np.argmax(names != known))
         raise ValueError(
