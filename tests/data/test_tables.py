@@ -391,6 +391,17 @@ def test_missing_categories_have_zeros(tmp_path, kind, form):
     assert fewer.unseen_levels == {"k": sum(v is not None and str(v) != levels[0] for v in values)}
 
 
+def test_rows_are_counted_where_categories_are_missing(tmp_path):
+    """Also before any other read of the source."""
+    (tmp_path / "data.csv").write_text("x,k,y\n1,a,1\n2,,2\n3,b,4\n5,a,3\n")
+
+    def opened():
+        return open_source(tmp_path / "data.csv", target="y", categorical={"k": ["a", "b"]}, where="k == 'a'")
+
+    assert opened().count() == len(np.concatenate([X for X, _ in opened().blocks()])) == 2
+    np.testing.assert_array_equal(opened().labels(), [1, 3])
+
+
 def test_rows_are_numbered_as_in_the_file_if_groups_are_passed_over(tmp_path):
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow")
     import pyarrow.parquet as pq

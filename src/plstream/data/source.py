@@ -266,10 +266,7 @@ class Source:
     def _read_columns(self, reader: Reader, columns: Columns) -> Iterator[Parts]:
         """Yield only these columns, as y of all rows that are selected."""
         preparation = Preparation(NO_COLUMNS, columns, where=self._preparation.where)
-        reader.room = self._room
-        first = 0 if preparation.where is not None else self.first_row
-        rows = preparation.rows(reader.read(NO_COLUMNS, preparation.others, first, 1 << 16))
-        return rows if preparation.where is None else skip_rows(rows, self.first_row)
+        return self._pieces_of(reader, preparation, self.first_row, 1 << 16)
 
     def labels(self) -> Array:
         """Return the distinct values of the target in ascending order, reading only the target."""
@@ -512,14 +509,9 @@ class Source:
             raise self._length_error()
 
     def _blocks_of(self, reader: Reader, preparation: Preparation, row: int) -> Iterator[Parts]:
-        reader.room, reader.allow_missing, reader.optional = self._room, self.allow_missing, preparation.optional
-        chosen = preparation.where is not None
-        pieces = reader.read(preparation.numbers, preparation.others, 0 if chosen else row, self.block_rows)
-        blocks = preparation.rows(pieces)
-        if chosen:
-            # Its position is unknown until all rows before it have been read.
-            blocks = skip_rows(blocks, row)
-        if not reader.in_blocks or chosen:
+        reader.allow_missing = self.allow_missing
+        blocks = self._pieces_of(reader, preparation, row, self.block_rows)
+        if not reader.in_blocks or preparation.where is not None:
             # Blocks of targets in another reader must end at the same rows.
             live = not self.rereadable and self._target_reader is None
             blocks = regrouped(blocks, row, self.block_rows, live=live)
@@ -528,6 +520,15 @@ class Source:
             del X, y, others
             # The next block may be part of the same memory map.
             reader.require_not_cut()
+
+    def _pieces_of(self, reader: Reader, preparation: Preparation, row: int, step: int) -> Iterator[Parts]:
+        """Yield the selected rows of a reader from ``row`` on, in pieces of at most ``step``."""
+        reader.room = self._room
+        reader.optional = self._preparation.optional if reader is self._reader else frozenset()
+        selects = preparation.where is not None
+        rows = preparation.rows(reader.read(preparation.numbers, preparation.others, 0 if selects else row, step))
+        # The position of a selected row is unknown until all rows before it have been read.
+        return skip_rows(rows, row) if selects else rows
 
     def _as_shaped(self, y: Array | None) -> Array | None:
         return y if y is None or self.target_is_vector or y.ndim == 2 else y.reshape(-1, 1)

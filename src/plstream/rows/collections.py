@@ -116,12 +116,13 @@ class CollectionRows(TrainingRows):
     def first_y(self) -> Array:
         """Return the y of the first row, usually from the first block alone."""
         targets = self.collection.targets
-        first: Array | None = targets.first(_y_of_first_row)
-        if first is not None and not len(first):
-            first = targets.reduce(partial(_fold, _keep_first_y), _keep_first, "looking for rows")
-        if first is None:
+        first: Array = targets.first(_y_of_first_row)
+        if len(first):
+            return first
+        found: Array | None = targets.reduce(partial(_fold, _keep_first_y), _keep_first, "looking for rows")
+        if found is None:
             raise self._no_rows()
-        return first
+        return found
 
     def _first_rows(self) -> Array:
         """Return the number of rows of nonzero weight before each block, which may take a read of the weights."""
