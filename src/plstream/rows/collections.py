@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
@@ -36,6 +36,9 @@ Total = TypeVar("Total")
 
 # Opens a block: given the features of the model, X, y and weights, it yields training rows and their head.
 OpenBlock: TypeAlias = Callable[[BaseEstimator, Any, Any, Any], AbstractContextManager[tuple[TrainingRows, Any]]]
+
+# Opens the training rows of a block, given its parts.
+OpenRows: TypeAlias = Callable[[Mapping[str, Any]], AbstractContextManager[TrainingRows]]
 
 
 class CollectionRows(TrainingRows):
@@ -72,10 +75,8 @@ class CollectionRows(TrainingRows):
         # Small blocks are copied and centred as a whole, large ones in parts of that size.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
         blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
-        self.features.missing = "model" if self.allow_missing else "error"
-        merge = partial(_merge_parts, forgetting)
-        add = partial(_add_part, self.features, self.open_block, work, forgetting)
-        counted = blocks.reduce(partial(_fold, add), merge, label)
+        add = partial(_add_part, self._row_opener(), work, forgetting)
+        counted = blocks.reduce(partial(_fold, add), partial(_merge_parts, forgetting), label)
         if counted is None:
             raise ValueError(_NO_ROWS)
         self.n_rows = counted[1]
@@ -99,8 +100,7 @@ class CollectionRows(TrainingRows):
         blocks = self.collection.blocks
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
-        self.features.missing = "model" if self.allow_missing else "error"
-        add = partial(_add_to_stream, self.features, self.open_block, empty, absorb, first_rows)
+        add = partial(_add_to_stream, self._row_opener(), empty, absorb, first_rows)
         stream = blocks.reduce(partial(_fold_into_stream, add), _merge_streams, label)
         if stream is None:
             raise self._no_rows()
@@ -123,6 +123,11 @@ class CollectionRows(TrainingRows):
         if found is None:
             raise self._no_rows()
         return found
+
+    def _row_opener(self) -> OpenRows:
+        """Return a function that opens the training rows of a block."""
+        self.features.missing = "model" if self.allow_missing else "error"
+        return partial(_open_rows, self.features, self.open_block)
 
     def _first_rows(self) -> Array:
         """Return the number of rows of nonzero weight before each block, which may take a read of the weights."""
@@ -225,17 +230,18 @@ def _n_weighted_rows(parts: Mapping[str, Any]) -> int:
     return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
 
 
+@contextmanager
+def _open_rows(features: _Features, open_block: OpenBlock, parts: Mapping[str, Any]) -> Iterator[TrainingRows]:
+    X, y, weight = map(parts.get, _TRAINING_DATA)
+    with open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
+        yield rows
+
+
 def _add_part(
-    features: _Features,
-    open_block: OpenBlock,
-    work: Callable[[Block], Any],
-    forgetting: float,
-    total: Any,
-    loaded: LoadedBlock,
+    open_rows: OpenRows, work: Callable[[Block], Any], forgetting: float, total: Any, loaded: LoadedBlock
 ) -> Any:
     """Add the results of ``work`` for a block, and count its rows; weights are those after its last row."""
-    X, y, weight = map(loaded.parts.get, _TRAINING_DATA)
-    with open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
+    with open_rows(loaded.parts) as rows:
         for block in rows.blocks():
             # Loading the compiler takes 80 MB on each worker, which does not pay off for small blocks.
             light = block._replace(compiled=block.compiled and not rows.in_memory)
@@ -254,8 +260,7 @@ def _merge_parts(forgetting: float, first: tuple[Part, int], second: tuple[Part,
 
 
 def _add_to_stream(
-    features: _Features,
-    open_block: OpenBlock,
+    open_rows: OpenRows,
     empty: Any,
     absorb: Callable[[Any, TrainingRows, int, dict[str, Any]], Any],
     first_rows: Array | None,
@@ -265,10 +270,9 @@ def _add_to_stream(
     """Add the rows of a block to a stream."""
     stream = empty if total is None else total
     first_row = 0 if first_rows is None else int(first_rows[loaded.number])
-    X, y, weight = map(loaded.parts.get, _TRAINING_DATA)
     columns = {name: column for name, column in loaded.parts.items() if name not in _TRAINING_DATA}
     # Progress is reported by the process that waits for the workers.
-    with listening(None), open_block(features, X, y, weight) as (rows, _), located_errors(rows, features):
+    with listening(None), open_rows(loaded.parts) as rows:
         return absorb(stream, rows, first_row, columns)
 
 

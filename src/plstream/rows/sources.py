@@ -24,9 +24,6 @@ from ..data.reading import NoRoomError, Parts, temporary_copy
 from .blocks import ArrayRows, Block, Part, TrainingRows
 from .collections import CollectionRows, apply_lazily, is_collection
 
-# Blocks processed by threads at a time. A source plans memory for eight, including those being read.
-_UNDER_WAY = 5
-
 Numbers: TypeAlias = Callable[[Array], Float64Array]
 
 
@@ -38,7 +35,8 @@ class SourceRows(TrainingRows):
     (``weighted=False``).
     """
 
-    _under_way = _UNDER_WAY
+    # A source plans memory for eight blocks, including those being read.
+    _under_way = 5
 
     def __init__(
         self,
@@ -99,8 +97,8 @@ class SourceRows(TrainingRows):
         """Return X, y as numbers, and the weights of a block that begins at a row."""
         X, y, *others = record
         assert X is not None
-        weight = self._weight(dict(zip(self.source.roles, others, strict=True)), row)
-        return X, self._numbers(y, len(X), row), weight
+        weight = others[self.source.roles.index("weight")] if self.weighted else None
+        return X, self._numbers(y, len(X), row), None if weight is None else self._checked_weight(weight, row)
 
     def n_rows_from(self, start: int) -> int:
         """Return the number of rows of nonzero weight from ``start`` on, reading only the weights."""
@@ -128,10 +126,7 @@ class SourceRows(TrainingRows):
         except ValueError as error:
             raise DataError(f"In {self.source.name}, from row {self.source.first_row + row} on: {error}") from None
 
-    def _weight(self, columns: dict[str, Array | None], row: int) -> Float64Array | None:
-        weight = columns.get("weight") if self.weighted else None
-        if weight is None:
-            return None
+    def _checked_weight(self, weight: Array, row: int) -> Float64Array:
         if not (valid := weight >= 0).all():
             at = int(np.argmin(valid))
             # Of a model with missing='model', for which readers return missing values as NaN.
