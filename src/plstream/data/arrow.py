@@ -26,7 +26,7 @@ from .._core.errors import DataError, beginning, import_optional, shortened, wra
 from .._core.remote import AnyPath
 from .._core.types import Array
 from .columns import listed, require_unique
-from .reader import NO_COLUMNS, Columns, Pieces, Reader, are_adjacent, stack_columns
+from .reader import FIRST_ROWS, NO_COLUMNS, Columns, Pieces, Reader, are_adjacent, stack_columns
 from .reading import GrowingArray, NoRoomError, temporary_array
 
 # Maximum size of pieces, which stay in the cache from one step to the next.
@@ -34,8 +34,6 @@ _PIECE_BYTES = 2 << 20
 # Maximum number of copies of a piece: decoded lists, Arrow arrays and rows.
 _COPIES = 4
 _HASHED_ROWS = 1 << 12
-# Rows by which a stream is recognised when it is started again.
-_FIRST_ROWS = 5
 # Row labels that pandas stores as a column.
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -349,7 +347,7 @@ def stream_reader(where: str, schema: Any, batches: Iterator[Any]) -> ArrowReade
 
 def beginning_of(rows: Any) -> str:
     """Return a hash of the first rows of a batch or a table."""
-    return sha256(repr(rows.slice(0, _FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
+    return sha256(repr(rows.slice(0, FIRST_ROWS).to_pydict()).encode()).hexdigest()[:16]
 
 
 def _is_text(types: Any, kind: Any) -> bool:

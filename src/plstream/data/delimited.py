@@ -15,11 +15,9 @@ import numpy as np
 from .._core.errors import DataError, counted, shortened
 from .._core.remote import AnyPath
 from .._core.types import Array
-from .reader import Columns, OpenOptions, Pieces, Reader, stack_columns
+from .reader import LARGEST_EXACT, Columns, OpenOptions, Pieces, Reader, stack_columns
 from .text import Record, TextReader
 
-# Integers below this one are exact in float64.
-_LARGEST_EXACT = 2**53
 # With more columns, or fewer records at a time, NumPy is faster than Arrow.
 _MOST_COLUMNS_OF_ARROW = 4096
 _LEAST_RECORDS_OF_ARROW = 32
@@ -180,7 +178,7 @@ class CsvReader(TextReader):
         values = np.ascontiguousarray(values)
         if self.kinds[column] != "i" or not (values == np.round(values)).all():
             return values
-        if (large := np.abs(values) >= _LARGEST_EXACT).any():
+        if (large := np.abs(values) >= LARGEST_EXACT).any():
             problem = "an integer is too large to be read exactly: use strings for labels, floats (1e20) for values"
             raise self.error_at(row + int(np.argmax(large)), column, problem)
         return values.astype(np.int64)

@@ -21,10 +21,8 @@ from .._core.types import Array
 from .._core.validation import without_mask
 from .array_reader import ArrayReader, reader_of_array
 from .arrow import ArrowReader, beginning_of, stream_reader
-from .reader import Columns, Pieces, Reader, pick
+from .reader import FIRST_ROWS, Columns, Pieces, Reader, pick
 
-# Rows by which a stream is recognised when it is started again.
-_FIRST_ROWS = 5
 # Rows of a lazy frame that are computed at a time.
 _LAZY_ROWS = 1 << 14
 
@@ -230,7 +228,7 @@ class BlocksReader(Reader):
         X, y = _block(first, 0)
         super().__init__("the blocks", X.shape[1])
         self.rereadable = rereadable
-        self.beginning = sha256(as_dense(X[:_FIRST_ROWS]).tobytes()).hexdigest()[:16]
+        self.beginning = sha256(as_dense(X[:FIRST_ROWS]).tobytes()).hexdigest()[:16]
         self._blocks, self._dtype, self._has_y = blocks, X.dtype, y is not None
         if y is not None:
             self.is_vector = y.ndim == 1

@@ -14,6 +14,7 @@ from .._core.errors import DataError
 from .._core.memory import require_memory
 from .._core.progress import track
 from .._core.remote import AnyPath
+from .._core.tiles import LARGEST_BLOCK_BYTES
 from .._core.types import Array
 from .._core.urls import is_url
 from .array_reader import ArrayReader
@@ -26,9 +27,6 @@ from .reader import NO_COLUMNS, Columns, OpenOptions, Reader
 from .source import DEFAULT_MEMORY, Source
 from .sql import is_database
 from .where import Where
-
-# Size of parts in which a compressed array is read.
-_BLOCK_BYTES = 32 << 20
 
 
 def open_source(
@@ -219,7 +217,7 @@ def read_array(path: Path, key: str | None = None) -> Array:
     dtype = reader.dtype_of(NO_COLUMNS, text=True)
     require_memory(shape[0] * shape[1] * dtype.itemsize, f"{reader.where}, {shape[0]:,} rows of {shape[1]:,} columns,")
     array = np.empty(shape, dtype)
-    pieces = reader.rows(0, max(1, _BLOCK_BYTES // array[:1].nbytes))
+    pieces = reader.rows(0, max(1, LARGEST_BLOCK_BYTES // array[:1].nbytes))
     done = 0
     for piece in track(pieces, f"Reading {path.name}", len(array), len):
         array[done : done + len(piece)] = piece

@@ -12,13 +12,11 @@ import numpy as np
 from .._core.errors import DataError, shortened
 from .._core.types import Array
 from .columns import NamesIfAny, as_items, find_columns, find_item, first_duplicate, is_pattern, places_of
-from .reader import NO_COLUMNS, Columns, Pieces, Reader
+from .reader import LARGEST_EXACT, NO_COLUMNS, Columns, Pieces, Reader
 from .where import Where
 
 # Columns with more levels are assumed to identify rows.
 MOST_LEVELS = 1000
-# Integers below this one are exact in float64.
-_LARGEST_EXACT = 2.0**53
 _STEP = 1 << 14
 
 Feature: TypeAlias = tuple[int, str | None]
@@ -262,7 +260,7 @@ def _as_levels(values: Array) -> Array:
     if values.dtype.kind != "f":
         return values.astype(str)
     # Columns of integers with missing values are floats, but have the same names.
-    is_integer = np.abs(values) < _LARGEST_EXACT
+    is_integer = np.abs(values) < LARGEST_EXACT
     is_integer[is_integer] = values[is_integer] == np.round(values[is_integer])
     names = np.where(is_integer, np.where(is_integer, values, 0).astype(np.int64).astype(str), values.astype(str))
     return np.where(np.isnan(values), "", names)

@@ -28,6 +28,11 @@ Columns: TypeAlias = NDArray[np.intp]
 
 NO_COLUMNS: Columns = np.empty(0, np.intp)
 
+# Rows by which a stream is recognised when it is started again.
+FIRST_ROWS = 5
+# Integers below this one are exact in float64.
+LARGEST_EXACT = 2.0**53
+
 # Maximum number of columns listed in a message.
 _MOST_SHOWN = 20
 

@@ -281,7 +281,8 @@ class Source:
         if self._whole is not None:
             return self._whole.label_counts(weighted=weighted)
         found: LabelCounts | None = None
-        if weighted := weighted and "weight" in self.roles:
+        weighted = weighted and "weight" in self.roles
+        if weighted:
             # The weights may be in another file than the labels.
             rows = self._read(0)
         else:

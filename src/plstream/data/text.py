@@ -20,7 +20,7 @@ import numpy as np
 from .._core.errors import DataError, shortened
 from .._core.remote import AnyPath
 from .files import GZIP, plain_bytes
-from .reader import Columns, Pieces, Reader
+from .reader import FIRST_ROWS, Columns, Pieces, Reader
 from .reading import PATIENCE_SECONDS
 
 # Maximum and minimum size of chunks.
@@ -33,8 +33,6 @@ _LEAST_RECORDS = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 << 20
-# Minimum number of records in the sample, and number by which a pipe is recognised when it is started again.
-_FIRST_RECORDS = 5
 # Longer records are errors: a file without lines, or a quotation mark that is not closed.
 _LONGEST_RECORD_BYTES = 64 << 20
 
@@ -61,12 +59,12 @@ class TextReader(Reader):
         groups = self._records()
         seen: list[list[Record]] = []
         # A pipe may not have more yet.
-        n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else _FIRST_RECORDS
+        n_bytes, enough = 0, _SAMPLE_RECORDS if self.rereadable else FIRST_ROWS
         for records in groups:
             seen.append(records)
             self._sample += records
             n_bytes += sum(len(self._as_bytes(record)) for record in records)
-            if len(self._sample) >= (enough if n_bytes < _SAMPLE_BYTES else _FIRST_RECORDS):
+            if len(self._sample) >= (enough if n_bytes < _SAMPLE_BYTES else FIRST_ROWS):
                 break
         if self.rereadable:
             groups.close()  # type: ignore[attr-defined]
@@ -75,7 +73,7 @@ class TextReader(Reader):
         if not self._sample:
             raise DataError(f"{self.where} has no rows.")
         del self._sample[_SAMPLE_RECORDS:]
-        first = [self._as_bytes(record) for record in self._sample[:_FIRST_RECORDS]]
+        first = [self._as_bytes(record) for record in self._sample[:FIRST_ROWS]]
         self.beginning = sha256(b"\n".join(first)).hexdigest()[:16]
         self._find_columns()
 

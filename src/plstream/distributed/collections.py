@@ -14,7 +14,7 @@ from .._core.errors import import_optional
 from .._core.types import Array
 from .._core.warnings import warn_user
 from ..data import DataError, Source
-from .graph import are_delayed, graph_of, is_frame
+from .graph import are_delayed, graph_of, is_dask_frame
 from .reduce import RemoteBlocks
 from .workers import Workers
 
@@ -134,7 +134,7 @@ def lazily(X: Any, function: Callable[[Any], Array], sample: Array) -> Any:
         delayed = import_optional("dask", "A list of delayed blocks", "distributed").delayed
         return [delayed(function)(block) for block in X]
     meta = np.empty((0, *sample.shape[1:]), sample.dtype)
-    if is_frame(X):
+    if is_dask_frame(X):
         return X.map_partitions(function, meta=meta)
     if sample.ndim == 1:
         return X.map_blocks(function, drop_axis=1, dtype=meta.dtype, meta=meta)
@@ -169,7 +169,7 @@ def _in_whole_rows(X: Any) -> Any:
         return list(X)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError("X must be a two-dimensional Dask array or dataframe, or a list of delayed blocks.")
-    if is_frame(X):
+    if is_dask_frame(X):
         return X
     if isnan(X.shape[1]):
         raise ValueError("The number of columns of X is unknown: call X.compute_chunk_sizes() first.")
@@ -184,7 +184,7 @@ def _in_whole_rows(X: Any) -> Any:
 
 def _known_rows(X: Any) -> list[int] | None:
     """Return the number of rows of each block, if known."""
-    if are_delayed(X) or is_frame(X) or any(map(isnan, X.chunks[0])):
+    if are_delayed(X) or is_dask_frame(X) or any(map(isnan, X.chunks[0])):
         return None
     return [int(n) for n in X.chunks[0]]
 
@@ -193,7 +193,7 @@ def _row_bytes(X: Any, y: Any) -> int:
     """Return the size of a row of X, y and weights, or 0 if unknown."""
     if are_delayed(X):
         return 0
-    itemsize = 8 if is_frame(X) else X.dtype.itemsize
+    itemsize = 8 if is_dask_frame(X) else X.dtype.itemsize
     n_targets = 1 if are_delayed(y) or y.ndim == 1 else y.shape[1]
     return int(itemsize * X.shape[1] + 8 * n_targets + 8)
 
@@ -201,7 +201,7 @@ def _row_bytes(X: Any, y: Any) -> int:
 def _in_blocks_of(X: Any, column: Any, n_rows: list[int] | None, name: str) -> Any:
     """Return y or weights in the blocks of X, which have ``n_rows``."""
     if is_collection(column):
-        if not (are_delayed(column) or is_frame(column)):
+        if not (are_delayed(column) or is_dask_frame(column)):
             column = _rechunked(column, n_rows, name)
         n_blocks, expected = _n_blocks(column), _n_blocks(X)
         if n_blocks != expected:
@@ -235,7 +235,9 @@ def _require_rows(n: int, n_rows: list[int], name: str) -> None:
 
 
 def _n_blocks(column: Any) -> int:
-    return len(column) if are_delayed(column) else int(column.npartitions if is_frame(column) else column.numblocks[0])
+    if are_delayed(column):
+        return len(column)
+    return int(column.npartitions if is_dask_frame(column) else column.numblocks[0])
 
 
 def _layout_of(parts: Mapping[str, Any]) -> tuple[int, list[str] | None, int, bool]:

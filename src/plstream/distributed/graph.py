@@ -28,7 +28,7 @@ def are_delayed(blocks: Any) -> bool:
     return isinstance(blocks, list | tuple) and bool(blocks) and all(hasattr(type(b), "__dask_graph__") for b in blocks)
 
 
-def is_frame(X: Any) -> bool:
+def is_dask_frame(X: Any) -> bool:
     """Return whether a collection is a dataframe, or one of its columns."""
     return hasattr(X, "npartitions") and hasattr(X, "divisions")
 
@@ -43,7 +43,7 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
     dask = import_optional("dask", "A Dask collection", "distributed")
     # The optimize of a frame joins small partitions, differently for X and y, which then no longer match.
     collections = tuple(
-        frame.expr.simplify().lower_completely() if is_frame(frame) and hasattr(frame, "expr") else frame
+        frame.expr.simplify().lower_completely() if is_dask_frame(frame) and hasattr(frame, "expr") else frame
         for frame in collections
     )
     keys = [
@@ -52,7 +52,7 @@ def graph_of(*collections: Any) -> tuple[Graph, list[list[Key]]]:
         else [*dask.core.flatten(collection.__dask_keys__())]
         for collection in collections
     ]
-    frames = [i for i, collection in enumerate(collections) if is_frame(collection)]
+    frames = [i for i, collection in enumerate(collections) if is_dask_frame(collection)]
     arrays = [i for i, collection in enumerate(collections) if i not in frames and not are_delayed(collection)]
     graph: Graph = {}
     if arrays:
