@@ -11,6 +11,7 @@ from scipy import sparse
 from plstream import (
     IncrementalPLS,
     IncrementalPLSClassifier,
+    IncrementalPLSCV,
     VIPSelector,
     open_source,
     save,
@@ -319,6 +320,23 @@ def test_sources(tmp_path):
         np.testing.assert_allclose(found.predict(source), expected.predict(GAPS), rtol=1e-6)
         with pytest.raises(ValueError, match="drop or replace such values, or read it by a model with missing='model'"):
             IncrementalPLS(3).fit(source)
+
+
+def test_conditions_on_a_column_with_missing_values():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    frame = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "y": rows @ [1.0, 2.0, 0.1], "label": rows[:, 1] > 0})
+    frame.loc[3, "a"] = frame.loc[7, "b"] = np.nan
+    n_rows = int((frame["a"] > -1).sum())
+    for model, target in (
+        (IncrementalPLS(missing="model"), "y"),
+        (IncrementalPLS(missing="model", solver="multipass"), "y"),
+        (IncrementalPLSCV(2, missing="model"), "y"),
+        (IncrementalPLSClassifier(missing="model"), "label"),
+    ):
+        source = open_source(frame, target=target, columns=["a", "b"], where="a > -1")
+        assert model.fit(source).n_samples_seen_ == n_rows
 
 
 def test_integers_and_nulls():

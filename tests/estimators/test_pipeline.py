@@ -219,6 +219,16 @@ def _integers_if_one(rows):
     return rows.astype(np.int64) if len(rows) == 1 else rows
 
 
+@pytest.mark.parametrize("dtypes", [("f4", "f8"), ("f8", "f4"), ("f4", "i8")])
+def test_blocks_of_different_types_of_numbers(dtypes):
+    y = Y[:60]
+    blocks = [np.round(4 * X[i : i + 30]).astype(dtype) for i, dtype in zip((0, 30), dtypes, strict=True)]
+    steps = [("scale", StandardScaler()), ("pls", IncrementalPLS(2))]
+    expected = StreamingPipeline(steps).fit(np.concatenate([block.astype(float) for block in blocks]), y)
+    model = clone(expected).fit(open_source([(blocks[0], y[:30]), (blocks[1], y[30:])]))
+    assert_allclose(model[-1].coef_, expected[-1].coef_, rtol=1e-12)
+
+
 def test_a_pipe_is_learnt_from_as_it_arrives():
     blocks = [(X[start : start + 50], Y[start : start + 50]) for start in range(0, 150, 50)]
     model = StreamingPipeline(learning()).partial_fit(open_source(iter(blocks), batch_size=50))

@@ -229,14 +229,19 @@ class BlocksReader(Reader):
         super().__init__("the blocks", X.shape[1])
         self.rereadable = rereadable
         self.beginning = sha256(as_dense(X[:FIRST_ROWS]).tobytes()).hexdigest()[:16]
-        self._blocks, self._dtype, self._has_y = blocks, X.dtype, y is not None
+        self._blocks, self._has_y = blocks, y is not None
+        self._dtype = X.dtype
+        if X.dtype.kind == "f" and isinstance(blocks, list):
+            # Later blocks may be wider.
+            dtypes = [getattr(_pair_of(item)[0], "dtype", X.dtype) for item in blocks]
+            self._dtype = np.result_type(X.dtype, *(dtype for dtype in dtypes if dtype.kind in "biuf"))
         if y is not None:
             self.is_vector = y.ndim == 1
             self.others = ("y",) if self.is_vector else tuple(f"y{column}" for column in range(y.shape[1]))
             self.own_targets = np.arange(self.n_columns, self.n_columns + len(self.others), dtype=np.intp)
 
     def dtype_of(self, columns: Columns, *, text: bool = False) -> np.dtype[Any]:
-        """Return the dtype of the first block."""
+        """Return the dtype of the first block; for a list that begins with floats, one that holds all."""
         return usable_dtype(self._dtype, self.where, text=text)
 
     def pieces(self, features: Columns, others: Columns, start: int, step: int) -> Iterator[Pieces]:

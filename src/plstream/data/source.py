@@ -474,7 +474,7 @@ class Source:
             if not np.can_cast(rows.dtype, self.dtype) and rows.dtype != np.longdouble:
                 raise DataError(
                     f"In {self.name}, from row {row} on, the steps before the model return values of type "
-                    f"{rows.dtype} instead of {self.dtype}: every step must always return the same type."
+                    f"{rows.dtype} instead of {self.dtype}: all blocks must have, and every step must return, one type."
                 )
             row += len(X)
             yield rows.astype(self.dtype, copy=False), *others
@@ -510,7 +510,6 @@ class Source:
             raise self._length_error()
 
     def _blocks_of(self, reader: Reader, preparation: Preparation, row: int) -> Iterator[Parts]:
-        reader.allow_missing = self.allow_missing
         blocks = self._pieces_of(reader, preparation, row, self.block_rows)
         if not reader.in_blocks or preparation.where is not None:
             # Blocks of targets in another reader must end at the same rows.
@@ -524,7 +523,7 @@ class Source:
 
     def _pieces_of(self, reader: Reader, preparation: Preparation, row: int, step: int) -> Iterator[Parts]:
         """Yield the selected rows of a reader from ``row`` on, in pieces of at most ``step``."""
-        reader.room = self._room
+        reader.room, reader.allow_missing = self._room, self.allow_missing
         reader.optional = self._preparation.optional if reader is self._reader else frozenset()
         selects = preparation.where is not None
         rows = preparation.rows(reader.read(preparation.numbers, preparation.others, 0 if selects else row, step))
