@@ -80,7 +80,7 @@ def measured(pipeline: Any, known: Snapshot, X: Any, y: Any) -> Measured:
 
     X are the rows as passed to this step.
     """
-    model, (solution, moments, _) = copy(last_step(pipeline)[0]), known
+    model, (solution, moments, _) = copy(last_step(pipeline)), known
     completes = model.missing == "model"
     completing = FactorModel.of(solution, model._fitted.missing) if completes else None
     model._fitted = replace(model._fitted, solution=solution, completing=completing)

@@ -25,7 +25,7 @@ from ..states import Moments
 from .batches import WATCHED, Batch, Measured, Snapshot, measured
 from .cusum import WARM_UP, Cusum
 from .monitor import MONITORED, is_monitored
-from .pipelines import last_record, last_step
+from .pipelines import last_record, last_step, rows_for_last_step
 
 # Windows of usual batches for the reference. With fewer, sums drift because the mean is too uncertain.
 _REFERENCE_WINDOWS = 10
@@ -148,7 +148,7 @@ class DriftTracker:
     """
 
     def __init__(self, model: Any, *, window: int = 30, threshold: float = 10.0, max_history: int = 1000) -> None:
-        last, _ = last_step(model)
+        last = last_step(model)
         if not (isinstance(last, PLSBase) and hasattr(model, "partial_fit")):
             what = type(model if isinstance(last, PLSBase) else last).__name__
             raise TypeError(f"DriftTracker requires an IncrementalPLS or a StreamingPipeline with one, not {what}.")
@@ -223,14 +223,14 @@ class DriftTracker:
                 self._take_reference()
         found, reference = _UNKNOWN, None
         if self._moments is not None and self._has_rows(1):
-            _, treated = last_step(self.model, X)
+            treated = rows_for_last_step(self.model, X)
             present = Snapshot(self._last._solution(), self._moments, self.n_batches_)
             found = measured(self.model, present, treated, y)
             if self._reference is not None and self._is_comparable(present.solution):
                 reference = measured(self.model, self._reference, treated, y)
         self.model.partial_fit(X, y, **parameters)
-        last, treated = last_step(self.model, X)
-        rows = validate_rows(last, treated, reset=False)
+        last = self._last
+        rows = validate_rows(last, rows_for_last_step(self.model, X), reset=False)
         weight = validate_weight(parameters.get("sample_weight"), rows.shape[0])
         Y = np.empty((rows.shape[0], 0)) if self._of_labels else columns_of(y)
         if completes:
@@ -246,7 +246,7 @@ class DriftTracker:
     @property
     def _last(self) -> Any:
         """The model itself, or the last step of a pipeline."""
-        return last_step(self.model)[0]
+        return last_step(self.model)
 
     def set_reference(self) -> Self:
         """Use the current model as the reference, and the batches that follow as usual ones.

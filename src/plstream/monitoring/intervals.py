@@ -11,7 +11,7 @@ from .._core.types import Array, Float64Array
 from ..estimators.base import PLSBase
 from ..rows import by_blocks
 from .limits import divisor_of
-from .pipelines import last_step, snapshot
+from .pipelines import last_step, rows_for_last_step, snapshot
 
 
 class Interval(NamedTuple):
@@ -92,7 +92,7 @@ class PredictionInterval:
 
     def __init__(self, model: Any, *, level: float = 0.95) -> None:
         self.model: Any = snapshot(model)
-        model, _ = last_step(self.model)
+        model = last_step(self.model)
         if not isinstance(model, PLSBase) or hasattr(model, "classes_"):
             instead = ", which predicts labels" if isinstance(model, PLSBase) else ""
             raise TypeError(f"Prediction intervals require an IncrementalPLS, not {type(model).__name__}{instead}.")
@@ -142,7 +142,7 @@ class PredictionInterval:
             With the arrays ``lower`` and ``upper``, each of the same shape as from ``predict``.
         """
         c = len(self._score_lengths)
-        model, treated = last_step(self.model, X)
+        model = last_step(self.model)
 
         def both(rows: Any) -> Array:
             scores = np.asarray(model.transform(rows), dtype=np.float64)[:, :c]
@@ -153,5 +153,5 @@ class PredictionInterval:
             width = width.reshape(predicted.shape)
             return np.stack([predicted - width, predicted + width], axis=1)
 
-        limits = by_blocks(model, treated, both)
+        limits = by_blocks(model, rows_for_last_step(self.model, X), both)
         return Interval(limits[:, 0], limits[:, 1])

@@ -21,7 +21,7 @@ from ..solvers.completion import FactorModel, Gaps, has_gaps
 from ..solvers.solution import Solution
 from ..states import Gram, Sketch
 from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
-from .pipelines import feature_names, last_record, last_step, snapshot
+from .pipelines import feature_names, last_record, last_step, rows_for_last_step, snapshot
 
 # Features named as the causes of an alarm.
 _N_LARGEST = 3
@@ -175,7 +175,7 @@ class Monitor:
 
     def __init__(self, model: Any, *, level: float = 0.99, q_limit: str = "pearson", held_out: bool = True) -> None:
         self.model: Any = snapshot(model)
-        last, _ = last_step(self.model)
+        last = last_step(self.model)
         if not isinstance(last, PLSBase):
             raise TypeError(f"Monitor requires a fitted IncrementalPLS, not {type(last).__name__}.")
         if not 0 < level < 1:
@@ -340,7 +340,7 @@ class Monitor:
 
     def _by_blocks(self, X: Any, function: Callable[[Rows], Array]) -> Array:
         """Apply a function to rows as passed to the last step of the model."""
-        return by_blocks(*last_step(self.model, X), function)
+        return by_blocks(last_step(self.model), rows_for_last_step(self.model, X), function)
 
     def _residuals(self, rows: Rows, *, completed: bool = False) -> Iterator[tuple[Float64Array, Float64Array]]:
         """Yield the scores and residuals of a few rows at a time; those of missing cells are zero, or completed."""

@@ -1,4 +1,4 @@
-"""The last step of a pipeline, and the names of its features."""
+"""The last step of a pipeline, its rows, and the names of its features."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from ..estimators import StreamingPipeline
 from ..rows import is_collection
 
 
-def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
-    """Return the last step of a pipeline and the rows transformed by the steps before it; other models unchanged.
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline; other models unchanged."""
+    return last_step(model[-1]) if isinstance(model, Pipeline) else model
+
+
+def rows_for_last_step(model: Any, X: Any) -> Any:
+    """Return rows as transformed by the steps before the last one of a pipeline; those of other models unchanged.
 
     Examples
     --------
@@ -24,22 +29,22 @@ def last_step(model: Any, X: Any = None) -> tuple[Any, Any]:
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from plstream import IncrementalPLS
-    >>> from plstream.monitoring.pipelines import last_step
+    >>> from plstream.monitoring.pipelines import last_step, rows_for_last_step
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> model, rows = last_step(make_pipeline(StandardScaler(), IncrementalPLS()).fit(X, X[:, 0]), X)
-    >>> model, float(rows.std().round(12))
+    >>> pipeline = make_pipeline(StandardScaler(), IncrementalPLS()).fit(X, X[:, 0])
+    >>> last_step(pipeline), float(rows_for_last_step(pipeline, X).std().round(12))
     (IncrementalPLS(), 1.0)
     """
     if not isinstance(model, Pipeline):
-        return model, X
-    if X is not None and len(model) > 1:
+        return X
+    if len(model) > 1:
         in_blocks = isinstance(X, Source) or is_collection(X)
         if in_blocks and not isinstance(model, StreamingPipeline):
             raise TypeError(
                 f"The steps of a Pipeline take rows in memory, not {type(X).__name__}: use a StreamingPipeline."
             )
         X = model._treated(X) if in_blocks else model[:-1].transform(X)
-    return last_step(model[-1], X)
+    return rows_for_last_step(model[-1], X)
 
 
 def snapshot(model: Any) -> Any:
@@ -68,7 +73,7 @@ def feature_names(model: Any) -> Array:
     >>> feature_names(IncrementalPLS(1).fit(X, X[:, 0]))
     array(['x0', 'x1', 'x2'], dtype=object)
     """
-    last, _ = last_step(model)
+    last = last_step(model)
     names = getattr(last, "feature_names_in_", None)
     if names is None and hasattr(last, "feature_axis_"):
         names = np.array([f"{value:.10g}" for value in last.feature_axis_], dtype=object)

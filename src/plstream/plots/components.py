@@ -73,7 +73,7 @@ class ExplainedVarianceDisplay(Display):
         **options
             Further parameters of ``plot``.
         """
-        model, _ = last_step(model)
+        model = last_step(model)
         if hasattr(model, "explained_variance_ratio_"):
             name = "class_ratio" if hasattr(model, "scalings_") else "x_ratio"
             display = cls(**{name: model.explained_variance_ratio_})
@@ -188,7 +188,7 @@ class CrossValidationDisplay(Display):
         **options
             Further parameters of ``plot``.
         """
-        model, _ = last_step(model)
+        model = last_step(model)
         if not hasattr(model, "cv_results_"):
             raise TypeError(f"{type(model).__name__} has not been cross-validated: use a fitted IncrementalPLSCV.")
         results = model.cv_results_

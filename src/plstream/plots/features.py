@@ -216,7 +216,7 @@ class LoadingsDisplay(FeatureDisplay):
         if kind not in {"loadings", "weights", "rotations"}:
             raise ValueError(f"kind must be 'loadings', 'weights' or 'rotations', not {kind!r}.")
         names = axis_names(model, x)
-        model, _ = last_step(model)
+        model = last_step(model)
         matrix = weights_of(model) if kind == "weights" else None
         matrix = getattr(model, f"x_{kind}_") if matrix is None else matrix
         chosen = range(1, 1 + min(3, matrix.shape[1])) if components is None else components
@@ -278,7 +278,7 @@ class CoefficientsDisplay(FeatureDisplay):
             Further parameters of ``plot``: ``xlabel`` and ``title``.
         """
         names = axis_names(model, x)
-        model, _ = last_step(model)
+        model = last_step(model)
         coefficients = np.atleast_2d(model.coef_)
         if scaled:
             if not hasattr(model, "x_scale_"):
@@ -346,7 +346,7 @@ class VIPDisplay(FeatureDisplay):
         **options
             Further parameters of ``plot``.
         """
-        display = cls(vip_scores(last_step(model)[0]), axis_names(model, x))
+        display = cls(vip_scores(last_step(model)), axis_names(model, x))
         return display.plot(ax, **options) if draw else display
 
     def plot(

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from .._core.types import Array, Float64Array
 from ..monitoring import Monitor
-from ..monitoring.pipelines import last_step
 from .display import SMALL, Display, label, legend, points, sampled_title
 from .features import MOST_LINES, FeatureDisplay
 from .interactive import PlotlyFigure, colour, dashed, figure, markers, symbol
@@ -93,7 +92,6 @@ class MonitoringDisplay(Display):
         **options
             Further parameters of ``plot``.
         """
-        monitor, X = last_step(monitor, X)
         watch = monitor if isinstance(monitor, Monitor) else Monitor(monitor)
         t2, q, _, _ = watch.check(X)
         display = cls(t2, q, watch.t2_limit_, watch.q_limit_, level=watch.level)

@@ -108,7 +108,7 @@ class PredictionDisplay(Display):
         y_true, y_pred = (values if values.ndim == 1 else values[:, target] for values in (y_true, y_pred))
         if name is None:
             n_responses = 1 if np.ndim(y) == 1 else np.shape(y)[1]
-            name = response_names(last_step(model)[0], n_responses, names_of_target(y))[target]
+            name = response_names(last_step(model), n_responses, names_of_target(y))[target]
         display = cls(y_true, y_pred, name=name)
         return display.plot(ax, **options) if draw else display
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_consistent_length
 
 from .._core.types import Array, Float64Array
 from ..monitoring.limits import score_variances, t2_limit
-from ..monitoring.pipelines import last_step
+from ..monitoring.pipelines import last_step, rows_for_last_step
 from .display import SMALL, Display, ink, label, legend, points, sampled_title, short
 from .interactive import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
 from .names import component_columns
@@ -123,7 +123,7 @@ class ScoresDisplay(Display):
         **options
             Further parameters of ``plot``.
         """
-        model, X = last_step(model, X)
+        X, model = rows_for_last_step(model, X), last_step(model)
         scores = np.asarray(model.transform(X))
         chosen = list(components)[: scores.shape[1]] if tuple(components) == (1, 2) else components
         columns = component_columns(chosen, scores.shape[1])

@@ -12,7 +12,7 @@ import plstream
 from .._core.errors import counted
 from .._core.metrics import ClassificationMetrics, Metrics
 from ..data.columns import listed
-from ..monitoring.pipelines import last_step
+from ..monitoring.pipelines import last_step, rows_for_last_step
 from ..plots import CrossValidationDisplay, ExplainedVarianceDisplay, MonitoringDisplay, ScoresDisplay
 from ..plots.interactive import PlotlyFigure
 from ..plots.scores import component_labels
@@ -69,7 +69,7 @@ def model_report(model: Any, X: Any = None, y: Any = None, *, title: str | None 
     summary = ModelSummary(model)
     if summary.is_selector and X is not None:
         raise ValueError(f"{summary.kind} selects features and has neither scores nor predictions: leave out the data.")
-    result = None if X is None else evaluate(*last_step(model, X), y)
+    result = None if X is None else evaluate(last_step(model), rows_for_last_step(model, X), y)
     responses = summary.responses(None if result is None else result.target_names)
     diagnostics = diagnose(summary, result, responses)
     problems = [diagnostic for diagnostic in diagnostics if diagnostic[0] in {"no", "partly"}]

@@ -19,7 +19,7 @@ class ModelSummary:
     """The results of a fitted model of this package, or of the last step of a pipeline; None for those it lacks."""
 
     def __init__(self, model: Any) -> None:
-        last, _ = last_step(model)
+        last = last_step(model)
         is_ours = any(kind.__module__.startswith("plstream.") for kind in type(last).__mro__)
         if not (is_ours and hasattr(last, "get_params")):
             inside = next((name for name in ("best_estimator_", "estimator_", "model") if hasattr(last, name)), None)
