@@ -22,8 +22,9 @@ def evaluate(
     plstream evaluate model.plstream test.npy --target labels.npy --json
     """
     from .._core.metrics import Metrics, metrics_for, with_values
-    from .output import in_blocks, print_json, print_table, require_inputs
+    from .output import print_json, print_table, require_inputs
     from .progress import shown
+    from .results import in_blocks
 
     if not target:
         raise ValueError("Pass the true target with --target: a column, or a file.")

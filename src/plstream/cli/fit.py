@@ -183,8 +183,7 @@ def fit(
     """
     from ..files import save
     from .methods import model_for, plan_memory, reads_again, require_options
-    from .output import require_inputs
-    from .progress import print_model
+    from .output import print_model, require_inputs
 
     n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)

@@ -72,7 +72,7 @@ def _of_loaded(loaded: Any) -> dict[str, Any]:
     from sklearn.utils.validation import check_is_fitted
 
     from ..monitoring import DriftTracker, Monitor
-    from .progress import facts as of_fitted
+    from .output import facts_of
 
     facts: dict[str, Any] = {"class": type(loaded).__name__}
     if isinstance(loaded, Monitor):
@@ -86,7 +86,7 @@ def _of_loaded(loaded: Any) -> dict[str, Any]:
         facts |= {"n_kept": int(loaded.support_.sum()), "n_features": int(loaded.n_features_in_)}
     elif hasattr(loaded, "n_samples_seen_"):
         check_is_fitted(loaded)
-        facts |= of_fitted(loaded)
+        facts |= facts_of(loaded)
     if hasattr(loaded, "feature_names_in_"):
         facts["features"] = loaded.feature_names_in_.tolist()
     return facts
@@ -96,7 +96,7 @@ def _model_texts(facts: dict[str, Any]) -> dict[str, str]:
     """Return these facts as strings."""
     from .._core.errors import counted
     from ..data.columns import listed
-    from .progress import format_facts
+    from .output import format_facts
 
     texts = {"class": facts["class"]}
     if "level" in facts:

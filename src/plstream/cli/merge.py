@@ -32,8 +32,7 @@ def merge(
     from inspect import signature
 
     from ..files import load, save
-    from .output import require_free, require_inputs
-    from .progress import print_model
+    from .output import print_model, require_free, require_inputs
 
     if len(models) < 2:
         raise ValueError("Name at least two models to merge.")

@@ -1,4 +1,4 @@
-"""Checks of inputs and outputs, and printing of tables and JSON."""
+"""Checks of inputs and outputs, and printing of tables, JSON and facts about models."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ import json
 import math
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from .._core.errors import printable
-from .._core.progress import track
+from .._core.errors import counted, printable
 from .._core.remote import RemotePath, path_of
-from .._core.types import Array
-from ..data import Source
+from .._core.urls import shown as name_of
 from ..data.files import require_readable
 from ..data.formats import split_key
 from ..data.sql import is_database
@@ -80,19 +76,6 @@ class _Terminal(io.TextIOBase):
         self._terminal.flush()
 
 
-def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Any, ...]]:
-    """Yield the result of a function for each block, its y, and its columns with roles."""
-    with closing(source.records()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
-        # Feature names have been checked for the source.
-        warnings.simplefilter("ignore")
-        n_rows = 0
-        for X, y, *others in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
-            yield function(X), y, *others
-            n_rows += len(X)
-    if not n_rows:
-        raise source.no_rows()
-
-
 def print_table(rows: list[dict[str, Any]]) -> None:
     """Print rows with the same keys as CSV, with six digits."""
     write_table(standard_output(), list(rows[0]), rows)
@@ -137,3 +120,63 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def print_model(path: Path, model: Any, more: dict[str, Any], *, as_json: bool, note: str = "") -> None:
+    """Print the facts about a fitted model in a file: in one line, or with more facts as JSON."""
+    facts = facts_of(model)
+    if as_json:
+        print_json({"model": name_of(path), **more, **facts})
+    else:
+        typer.echo(f"{name_of(path)}: {format_facts(facts)}{note}")
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    """Return the class, sizes and figures of merit of a fitted model."""
+    found: dict[str, Any] = {
+        "class": type(model).__name__,
+        "n_components": int(model.n_components_),
+        "n_features": int(model.n_features_in_),
+        "n_rows": int(model.n_samples_seen_),
+    }
+    if hasattr(model, "solver_"):
+        found["solver"] = model.solver_
+    if getattr(model, "missing", "error") == "model":
+        found["n_missing"] = int(model.n_missing_.sum())
+    if hasattr(model, "classes_"):
+        found["classes"] = model.classes_.tolist()
+    if hasattr(model, "y_explained_variance_ratio_"):
+        found["y_explained_variance"] = float(model.y_explained_variance_ratio_.sum())
+    if hasattr(model, "cv_results_"):
+        results = model.cv_results_
+        found["cross_validation"] = {
+            "rule": model.rule,
+            "max_components": int(results["n_components"][-1]),
+            "score": float(model.best_score_),
+            "scores": results["mean_test_score"],
+            "standard_errors": results["se_test_score"],
+        }
+    return found
+
+
+def format_facts(its: dict[str, Any]) -> str:
+    """Return the facts about a fitted model in one line."""
+    text = f"{its['class']}, {counted(its['n_components'], 'component')} of {counted(its['n_features'], 'feature')}"
+    text += f", {counted(its['n_rows'], 'row')}"
+    if its.get("n_missing"):
+        text += f" with {counted(its['n_missing'], 'missing value')} completed"
+    if "solver" in its:
+        text += f", {its['solver']}"
+    if "classes" in its:
+        text += f", {counted(len(its['classes']), 'class', 'classes')}"
+    if "y_explained_variance" in its:
+        text += f", explains {its['y_explained_variance']:.1%} of y"
+    validation = its.get("cross_validation")
+    if validation is None:
+        return text
+    does = "classifies" if "classes" in its else "predicts"
+    what = " of held-out rows correctly" if "classes" in its else " of y in held-out rows"
+    text += f", {does} {validation['score']:.1%}{what}"
+    if its["n_components"] == validation["max_components"] < its["n_features"]:
+        text += f"; this is the largest number tried: try more with --max-components {2 * its['n_components']}"
+    return text

@@ -42,10 +42,10 @@ def predict(
 
     from ..monitoring import Monitor, PredictionInterval
     from .output import require_free, require_inputs
-    from .results import Results, write_results
+    from .results import ENDINGS, Results, write_results
 
     require_inputs(model, data)
-    require_free(output, force=force, endings=Results.ENDINGS)
+    require_free(output, force=force, endings=ENDINGS)
     loaded = load_model(model)
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} makes no predictions, only scores: use plstream transform.")

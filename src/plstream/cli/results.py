@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._core.errors import import_optional
+from .._core.progress import track
 from .._core.types import Array
+from ..data import Source
 from ..data.numpy_files import npy_header
 from ..files import replacing
 from .options import Reading, as_columns, as_list, quoted
-from .output import STANDARD_OUTPUT, in_blocks, standard_output, write_csv
+from .output import STANDARD_OUTPUT, standard_output, write_csv
 from .progress import shown
 
 Table = list[Array]
 """Some rows of a table: arrays of one or two dimensions, side by side."""
+
+
+def in_blocks(source: Source, function: Callable[[Array], Array]) -> Iterator[tuple[Any, ...]]:
+    """Yield the result of a function for each block, its y, and its columns with roles."""
+    with closing(source.records()) as blocks, warnings.catch_warnings():  # type: ignore[type-var]
+        # Feature names have been checked for the source.
+        warnings.simplefilter("ignore")
+        n_rows = 0
+        for X, y, *others in track(blocks, "one read", source.n_rows, lambda block: len(block[0])):
+            yield function(X), y, *others
+            n_rows += len(X)
+    if not n_rows:
+        raise source.no_rows()
 
 
 class Results:
@@ -27,8 +43,6 @@ class Results:
 
     The model determines which features are read.
     """
-
-    ENDINGS: ClassVar[tuple[str, ...]] = (".npy", ".csv", ".parquet")
 
     def __init__(self, reading: Reading, data: str, model: Any, keep: list[str] | None) -> None:
         self._kept = as_list(keep)
@@ -119,6 +133,10 @@ def _write_parquet(file: BinaryIO, names: list[str], blocks: Iterator[Table]) ->
         writer.close()
 
 
-_WRITERS: dict[str, Callable[[Any, list[str], Iterator[Table]], None]] = dict(
-    zip(Results.ENDINGS, (_write_npy, _write_csv, _write_parquet), strict=True)
-)
+# By the ending of the output.
+_WRITERS: dict[str, Callable[[Any, list[str], Iterator[Table]], None]] = {
+    ".npy": _write_npy,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
+ENDINGS = tuple(_WRITERS)

@@ -23,10 +23,10 @@ def transform(
     cat new.csv | plstream transform model.plstream - --format csv | head
     """
     from .output import require_free, require_inputs
-    from .results import Results, write_results
+    from .results import ENDINGS, Results, write_results
 
     require_inputs(model, data)
-    require_free(output, force=force, endings=Results.ENDINGS)
+    require_free(output, force=force, endings=ENDINGS)
     loaded = load_model(model)
     results = Results(reading, data, loaded, keep)
     results.add([str(name) for name in loaded.get_feature_names_out()], loaded.transform)

@@ -43,8 +43,8 @@ def update(
     from .._core.errors import counted
     from ..files import load, save
     from .errors import FAILED, signals_to_stop, tell
-    from .output import require_free, require_inputs
-    from .progress import facts, format_facts, print_model, shown
+    from .output import facts_of, format_facts, print_model, require_free, require_inputs
+    from .progress import shown
 
     require_inputs(model, data)
     if output is not None:
@@ -58,7 +58,7 @@ def update(
     source = reading.open(data, target, loaded)
     before = loaded.n_samples_seen_
     if dry_run:
-        so_far = f"{name_of(model)}: {format_facts(facts(loaded))}"
+        so_far = f"{name_of(model)}: {format_facts(facts_of(loaded))}"
         typer.echo(f"{so_far}; would learn from {source.name}; nothing is written in a dry run")
         return
     with shown(), signals_to_stop() as stop:
