@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -111,6 +109,7 @@ def reproduce(
     from ..experiments.results import Results
     from ..experiments.runner import run
     from ..experiments.settings import Settings
+    from ..files.files import locked_folder
     from .errors import FAILED, tell
     from .progress import shown
 
@@ -122,8 +121,9 @@ def reproduce(
         "epochs": epochs,
     }
     changed = given | {"ipls_directions": None if directions is None else (directions,)}
-    del changed["directions"]
-    settings = replace(Settings(), **{name: value for name, value in changed.items() if value is not None})
+    settings = replace(
+        Settings(), **{name: value for name, value in changed.items() if value is not None and name != "directions"}
+    )
     chosen = [one for name, one in experiments().items() if experiment in {"all", name}]
     wanted = _known_methods(as_list(methods), chosen)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
@@ -137,8 +137,10 @@ def reproduce(
     results.made_by(_as_typed(experiment, {**options, "output": output}))
     for task in tasks:
         results.begin(task, force=force)
+    # Results of two runs would be mixed.
+    in_use = ValueError(f"{output} is in use by another run: wait until it has ended, or name another folder.")
     try:
-        with _alone_in(output):
+        with locked_folder(output, in_use):
             with shown():
                 parts = make_plan(tasks, chosen, methods=wanted, folds=folds, settings=settings, seed=seed, jobs=jobs)
             if budget is not None:
@@ -167,21 +169,6 @@ def reproduce(
     if any(part.methods for part in parts) and results.is_empty:
         tell("plstream: nothing could be computed; the tables say why.")
         raise typer.Exit(FAILED)
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Lock a folder against other runs, whose results would be mixed with these."""
-    from ..files.files import locked_file
-
-    lock = locked_file(folder / "lock")
-    if lock is None:
-        raise ValueError(f"{folder} is in use by another run: wait until it has ended, or name another folder.")
-    with lock:
-        try:
-            yield
-        finally:
-            (folder / "lock").unlink(missing_ok=True)
 
 
 def _known_methods(names: list[str], experiments: list[Experiment]) -> list[str] | None:

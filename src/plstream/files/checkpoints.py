@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from .._core.warnings import warn_user
 from ..solvers import Journal
 from .container import LaterFormatError, ModelFileError
 from .document import encode
-from .files import locked_file
+from .files import locked_folder
 from .modelfile import MODEL, document_of, read_object, write_object
 from .plain import to_json
 
@@ -242,7 +242,7 @@ class CheckpointFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder against other processes; the lock ends with this process and its forks.
+        """Create and lock the folder, and remove what a killed fit has left there.
 
         An object store has no locks: the caller must ensure that no other process writes there.
         """
@@ -250,21 +250,13 @@ class CheckpointFolder:
         if isinstance(self.folder, RemotePath):
             yield
             return
-        path = self.folder / "lock"
-        lock = locked_file(path)
-        if lock is None:
-            raise CheckpointError(
-                f"{str(self.folder)!r} is in use by another fit: wait until it has ended, or choose another folder."
-            )
-        with lock:
-            try:
-                # Left behind by a fit that was killed while writing.
-                for unfinished in self.folder.glob(f"{_UNFINISHED}*.tmp"):
-                    unfinished.unlink(missing_ok=True)
-                yield
-            finally:
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+        in_use = CheckpointError(
+            f"{str(self.folder)!r} is in use by another fit: wait until it has ended, or choose another folder."
+        )
+        with locked_folder(self.folder, in_use):
+            for unfinished in self.folder.glob(f"{_UNFINISHED}*.tmp"):
+                unfinished.unlink(missing_ok=True)
+            yield
 
 
 def _number(path: AnyPath) -> int:

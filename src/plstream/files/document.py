@@ -1,7 +1,7 @@
 """Conversion of objects to a JSON document with arrays and back, as their classes declare (``_core/schema.py``).
 
-Reading has three steps. ``Reading.check`` validates every field, type and shape in the document. Then the arrays
-are read, and ``Reading.check_rules`` validates relations between fields. Only then does ``build`` create objects.
+Reading has three steps. ``CheckedDocument`` validates every field, type and shape in the document. Then the arrays are
+read, and its ``check_rules`` validates relations between fields. Only then does ``build`` create objects.
 """
 
 from __future__ import annotations
@@ -198,30 +198,33 @@ def _kinds_of(cls: Any, kind: Object) -> tuple[dict[str, Kind], dict[str, Kind]]
     return parameters, {name: kind.given.get(name, declared[name]) for name in declared if name not in parameters}
 
 
-class Reading:
-    """A document that is being checked, and the ``arrays`` that it names, in its order.
+class CheckedDocument:
+    """The contents of a document: a ``tree`` for :func:`build`, and the ``arrays`` that it names, in its order.
 
-    ``shapes`` are the types and shapes of the arrays that the file has.
+    ``shapes`` are the types and shapes of the arrays that the file has. Raises MismatchError if the document does not
+    match the kind, or does not name all of these arrays.
     """
 
-    def __init__(self, shapes: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
+    def __init__(self, kind: Kind, node: Any, where: str, shapes: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
         self.arrays: list[StoredArray] = []
         self._records: list[Record] = []
         self._shapes = dict(shapes)
+        self.tree = self._check(kind, node, where, _Sizes())
+        if self._shapes:
+            raise MismatchError("the file has an array that is not part of the model")
 
-    def check(self, kind: Kind, node: Any, where: str, sizes: _Sizes | None = None) -> Any:
-        """Return the value of a part of the document; raise MismatchError if it does not match the kind."""
-        sizes = sizes or _Sizes()
+    def _check(self, kind: Kind, node: Any, where: str, sizes: _Sizes) -> Any:
+        """Return the value of a part of the document."""
         match kind:
             case OrElse() | OrMissing():
-                return node if _is_other(kind, node) else self.check(kind.kind, node, where, sizes)
+                return node if _is_other(kind, node) else self._check(kind.kind, node, where, sizes)
             case Numbers():
                 return self._check_array(kind, node, where, sizes)
             case Each() | Tuple():
                 if not isinstance(node, list) or len(kind.kinds(len(node))) != len(node):
                     raise MismatchError(f"{where} is not a list, or has the wrong length")
                 kinds = enumerate(zip(kind.kinds(len(node)), node, strict=True))
-                checked = (self.check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
+                checked = (self._check(inner, entry, f"{where}.{i}", sizes) for i, (inner, entry) in kinds)
                 return (kind.container if isinstance(kind, Each) else tuple)(checked)
             case Entries():
                 return self._check_fields(kind.kinds, node, where, sizes)
@@ -237,11 +240,6 @@ class Reading:
         if kind.size is not None:
             sizes.require(kind.size, kind.size_of(value), where)
         return kind.restored(value)
-
-    def require_no_more_arrays(self) -> None:
-        """Raise MismatchError if the file has arrays that the document does not name."""
-        if self._shapes:
-            raise MismatchError("the file has an array that is not part of the model")
 
     def check_rules(self) -> None:
         """Raise MismatchError if fields are inconsistent, after the arrays have been read."""
@@ -279,7 +277,7 @@ class Reading:
             record.requests = _check_requests(cls, node.get("requests"), where)
             require_keys(node, {"class", "parameters", "output", "fields", *({"requests"} & {*node})}, where)
             record.parameters = self._check_fields(parameters, node["parameters"], where, _Sizes())
-            record.output = self.check(_OUTPUT, node["output"], f"{where}.output")
+            record.output = self._check(_OUTPUT, node["output"], f"{where}.output", _Sizes())
         else:
             require_keys(node, {"class", "fields"}, where)
         if node["fields"] is not None or not issubclass(cls, BaseEstimator):
@@ -293,7 +291,7 @@ class Reading:
 
     def _check_fields(self, kinds: Mapping[str, Kind], node: Any, where: str, sizes: _Sizes) -> dict[str, Any]:
         _require_fields(kinds, node, where)
-        return {name: self.check(kinds[name], part, f"{where}.{name}", sizes) for name, part in node.items()}
+        return {name: self._check(kinds[name], part, f"{where}.{name}", sizes) for name, part in node.items()}
 
 
 class _Sizes:

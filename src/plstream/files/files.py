@@ -122,7 +122,7 @@ def remove_unfinished() -> None:
 
 
 def _flush(path: Path) -> None:
-    """Flush a file to the disk."""
+    """Flush a file, or the names in a folder, to the disk."""
     # A read-only file can be flushed, except on Windows.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
@@ -135,7 +135,14 @@ def put_in_place(temporary: Path, target: Path, *, overwrite: bool) -> None:
     """Flush a complete file to the disk, and rename or link it. After a link, the caller removes the old name."""
     _flush(temporary)
     _rename(temporary, target, overwrite=overwrite)
-    _flush_folder(target.parent)
+    if os.name == "nt":
+        return
+    try:
+        _flush(target.parent)
+    except OSError as error:
+        # A folder may be writable but not readable.
+        if error.errno not in {errno.EACCES, *_NOT_SUPPORTED}:
+            raise
 
 
 def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
@@ -159,22 +166,22 @@ def _exists(path: str | os.PathLike[str]) -> FileExistsError:
     return FileExistsError(errno.EEXIST, "The file exists, and overwriting was not requested", str(path))
 
 
-def _flush_folder(folder: Path) -> None:
-    """Flush the new name to the disk, if folders can be flushed."""
-    if os.name == "nt":
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:
-        # A folder may be writable but not readable.
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NOT_SUPPORTED:
-            raise
-    finally:
-        os.close(descriptor)
+@contextmanager
+def locked_folder(folder: Path, in_use: Exception) -> Iterator[None]:
+    """Lock a folder against other processes, or raise an error if it is in use.
+
+    The lock ends with this process and its forks.
+    """
+    path = folder / "lock"
+    lock = locked_file(path)
+    if lock is None:
+        raise in_use
+    with lock:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def locked_file(path: Path) -> BinaryIO | None:

@@ -17,7 +17,7 @@ from .._core.types import Array
 from .._core.urls import shown
 from ..estimators import StreamingPipeline
 from .container import Container, ModelFileError, hash_of, type_and_shape, write_container
-from .document import Reading, build, encode, require_keys
+from .document import CheckedDocument, build, encode, require_keys
 from .files import PREFIX
 from .plain import MismatchError
 from .steps import MODELS
@@ -184,10 +184,10 @@ def read_object(path: str | os.PathLike[str] | bytes | BinaryIO, key: str, kind:
                 raise ModelFileError(
                     f"{where} is a checkpoint, not a model: finish the fit with plstream.files.fit_source."
                 )
-            reading, tree = _checked(key, kind, container.document, container.shapes)
-            container.read(reading.arrays, container.document["tensors"])
-            reading.check_rules()
-            return build(tree)
+            checked = _checked(key, kind, container.document, container.shapes)
+            container.read(checked.arrays, container.document["tensors"])
+            checked.check_rules()
+            return build(checked.tree)
         except MismatchError as error:
             raise ModelFileError(
                 f"{where} is damaged or was not written by plstream: {error}. Save the model again."
@@ -207,25 +207,20 @@ def document_of(key: str, kind: Object, value: Any) -> tuple[dict[str, Any], dic
             "tensors": "",
         }
         shapes = {name: type_and_shape(array) for name, array in arrays.items()}
-        reading, _ = _checked(key, kind, document, shapes)
-        for entry in reading.arrays:
+        checked = _checked(key, kind, document, shapes)
+        for entry in checked.arrays:
             entry.contents = arrays[entry.where]
             entry.check_part(entry.contents)
-        reading.check_rules()
+        checked.check_rules()
     except MismatchError as error:
         raise ValueError(f"The model cannot be saved: {error}, which a model file cannot hold.") from None
-    document["tensors"] = hash_of(arrays[entry.where] for entry in reading.arrays)
+    document["tensors"] = hash_of(arrays[entry.where] for entry in checked.arrays)
     return document, arrays
 
 
-def _checked(
-    key: str, kind: Object, document: Any, shapes: dict[str, tuple[str, tuple[int, ...]]]
-) -> tuple[Reading, Any]:
+def _checked(key: str, kind: Object, document: Any, shapes: dict[str, tuple[str, tuple[int, ...]]]) -> CheckedDocument:
     """Return the contents of a document, after all checks that need no arrays."""
     require_keys(document, {"format", "plstream", key, "tensors"}, "the file")
     if type(document["format"]) is not int or document["format"] != FORMAT or not isinstance(document["plstream"], str):
         raise MismatchError("the file does not state its format")
-    reading = Reading(shapes)
-    tree = reading.check(kind, document[key], key)
-    reading.require_no_more_arrays()
-    return reading, tree
+    return CheckedDocument(kind, document[key], key, shapes)
