@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 5.2, 3.5
 """Size of a figure, in inches."""
 TEXT, SMALL = 9.5, 8.5
 """Font sizes, in points."""
+LIMIT: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--"}
+"""Style of limits and thresholds."""
 _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0)}
 # More points than this are rasterized, even in an SVG file.
 _VECTOR_POINTS = 2000

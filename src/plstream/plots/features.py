@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import last_step
 from ..selection import vip_scores
-from .display import SMALL, WIDTH, Display, ink, label, legend, short
+from .display import LIMIT, SMALL, WIDTH, Display, ink, label, legend, short
 from .interactive import PlotlyFigure, colour, dashed, figure, numbers, plain, tick_labels
 from .names import are_numbered, axis_names, component_columns, distinct, positions, response_names, weights_of
 from .palette import CLASSES, FAINT, INK
@@ -380,10 +380,10 @@ class VIPDisplay(FeatureDisplay):
             bars = FeatureDisplay({self.ylabel: vip[order]}, self.feature_names[order], self.ylabel)
             bars.plot(ax, xlabel=xlabel, title=title)
             self.ax_, self.figure_ = bars.ax_, bars.figure_
-            self.ax_.axvline(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
+            self.ax_.axvline(threshold, **LIMIT, gid="threshold")
             return self
         super().plot(ax, xlabel=xlabel, title=title)
-        self.ax_.axhline(threshold, color=INK, linewidth=1.1, linestyle="--", gid="threshold")
+        self.ax_.axhline(threshold, **LIMIT, gid="threshold")
         self.ax_.set_ylim(bottom=0)
         around = np.pad(vip, 1, constant_values=-np.inf)
         is_peak = (vip >= around[:-2]) & (vip >= around[2:])

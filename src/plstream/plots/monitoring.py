@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._core.types import Array, Float64Array
 from ..monitoring import Monitor
-from .display import SMALL, Display, label, legend, points, sampled_title
+from .display import LIMIT, SMALL, Display, label, legend, points, sampled_title
 from .features import MOST_LINES, FeatureDisplay
 from .interactive import PlotlyFigure, colour, dashed, figure, markers, symbol
 from .names import axis_names
@@ -117,13 +117,14 @@ class MonitoringDisplay(Display):
             self._draw_time(ax)
             label(ax, "Row", "Relative to the limit", title, legend(ax))
         else:
-            n_drawn = self._draw_chart(ax)
-            label(ax, "T²", "Q", sampled_title(title, n_drawn, len(self.t2)))
+            drawn = self._drawn
+            self._draw_chart(ax, drawn)
+            label(ax, "T²", "Q", sampled_title(title, len(drawn), len(self.t2)))
         return self
 
     def plotly(self) -> PlotlyFigure:
         """Return the chart of Q against T2 as data for Plotly; row numbers appear on hover."""
-        drawn = sample(np.maximum(*self._relative))
+        drawn = self._drawn
         t2, q, rows, alarm = self.t2[drawn], self.q[drawn], self.rows[drawn], self.alarm[drawn]
         data = [
             markers(t2[which], q[which], rows[which], "T2 %{x:.4g}<br>Q %{y:.4g}", name, look)
@@ -145,25 +146,27 @@ class MonitoringDisplay(Display):
         }
         return figure("T2, within the model", "Q, distance to the model", data, **scales)
 
-    def _draw_chart(self, ax: Axes) -> int:
-        (t2, q), (t2_limit, q_limit) = self._relative, self._limits
-        drawn = sample(np.maximum(t2, q))
+    @property
+    def _drawn(self) -> NDArray[np.intp]:
+        """Indices of the rows of a chart."""
+        return sample(np.maximum(*self._relative))
+
+    def _draw_chart(self, ax: Axes, drawn: NDArray[np.intp]) -> None:
+        t2_limit, q_limit = self._limits
         above = self.alarm[drawn]
         look = points(len(drawn))
         ax.scatter(self.t2[drawn][~above], self.q[drawn][~above], color=CLASSES[0], **look)
         look |= {"s": 1.6 * look["s"], "alpha": 0.95}
         ax.scatter(self.t2[drawn][above], self.q[drawn][above], color=CLASSES[1], marker="^", zorder=3, **look)
-        lines: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--"}
-        ax.axvline(t2_limit, **lines, gid="t2 limit")
-        ax.axhline(q_limit, **lines, gid="q limit")
-        for which, values in (("x", t2), ("y", q)):
+        ax.axvline(t2_limit, **LIMIT, gid="t2 limit")
+        ax.axhline(q_limit, **LIMIT, gid="q limit")
+        for which, values in zip("xy", self._relative, strict=True):
             _set_scale(ax, which, values)
         self._write_numbers(ax, drawn[above])
         if self.level is not None:
             text, look = f"{100 * self.level:g} %", {"ha": "right", "fontsize": SMALL - 0.5, "color": FAINT}
             ax.text(0.99, q_limit, text, transform=ax.get_yaxis_transform(), va="bottom", **look)
             ax.text(t2_limit, 0.99, text, transform=ax.get_xaxis_transform(), va="top", rotation=90, **look)
-        return len(drawn)
 
     def _write_numbers(self, ax: Axes, which: NDArray[np.intp]) -> None:
         """Label a few rows with their numbers, without overlaps."""
@@ -184,7 +187,7 @@ class MonitoringDisplay(Display):
             above = above[sample(values[above])]
             look = {"color": CLASSES[i], "marker": "o^"[i], **points(max(200, len(above)))}
             ax.scatter(self.rows[above], values[above], zorder=3, **look)
-        ax.axhline(1, color=INK, linewidth=1.1, linestyle="--", gid="limit")
+        ax.axhline(1, **LIMIT, gid="limit")
         _set_scale(ax, "y", np.concatenate(self._relative))
         ax.margins(x=0.01)
         ax.locator_params(axis="x", nbins=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from .._core.metrics import RegressionMetrics
@@ -113,7 +114,7 @@ class PredictionDisplay(Display):
         return display.plot(ax, **options) if draw else display
 
     def _draw(self, ax: Axes, title: str) -> None:
-        drawn = sample(np.abs(self.y_pred - self.y_true))
+        drawn = self._drawn
         low, high = self._range()
         margin = 0.04 * (high - low) or 1.0
         ends = low - margin, high + margin
@@ -133,13 +134,18 @@ class PredictionDisplay(Display):
 
     def plotly(self) -> PlotlyFigure:
         """Return the figure as data for Plotly; row numbers and errors appear on hover."""
-        drawn = sample(np.abs(self.y_pred - self.y_true))
+        drawn = self._drawn
         x, y = self.y_true[drawn], self.y_pred[drawn]
         hover = "measured %{x:.4g}<br>predicted %{y:.4g}<br>error %{text}"
         rows = markers(x, y, self.rows[drawn], hover, "rows", {"color": colour(0)})
         rows["text"] = ["" if error is None else f"{error:.4g}" for error in numbers(y - x)]
         data = [rows, dashed(self._range(), self._range(), "as measured")]
         return figure(f"Measured {self.name}", f"Predicted {self.name}", data)
+
+    @property
+    def _drawn(self) -> NDArray[np.intp]:
+        """Indices of the rows to draw."""
+        return sample(np.abs(self.y_pred - self.y_true))
 
     def _range(self) -> tuple[float, float]:
         low, high = min(self.y_true.min(), self.y_pred.min()), max(self.y_true.max(), self.y_pred.max())

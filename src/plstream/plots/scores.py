@@ -12,10 +12,10 @@ from sklearn.utils import check_consistent_length
 from .._core.types import Array, Float64Array
 from ..monitoring.limits import score_variances, t2_limit
 from ..monitoring.pipelines import last_step, rows_for_last_step
-from .display import SMALL, Display, ink, label, legend, points, sampled_title, short
+from .display import LIMIT, SMALL, Display, ink, label, legend, points, sampled_title, short
 from .interactive import PlotlyFigure, colour, dashed, figure, markers, numbers, plain, symbol
 from .names import component_columns
-from .palette import CLASS_MARKERS, CLASSES, FAINT, INK, SCALE
+from .palette import CLASS_MARKERS, CLASSES, FAINT, SCALE
 from .thinning import sample
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ScoresDisplay(Display):
             Title of the plot.
         """
         ax = self._begin(ax)
-        drawn, places = self._drawn(), self._places()
+        drawn, places = self._drawn, self._places()
         look = points(len(drawn))
         for i, (name, which) in enumerate(self._groups(drawn, _MOST_CLASSES).items()):
             is_rest = name in {_OTHERS, _MISSING}
@@ -161,13 +161,12 @@ class ScoresDisplay(Display):
                 continue
             tone, marker = (FAINT, ".") if is_rest else (CLASSES[i], CLASS_MARKERS[i])
             ax.scatter(*at.T, color=tone, marker=marker, label=short(name) or None, zorder=2 - is_rest, **look)
-        dashes: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": "--", "gid": "ellipse"}
         for i, line in enumerate(self._outlines(level)):
-            dashes["label"] = None if i else _share(level)
+            look = {"label": None if i else _share(level), "gid": "ellipse", **LIMIT}
             if self._is_plane:
-                ax.plot(*line.T, **dashes)
+                ax.plot(*line.T, **look)
             else:
-                ax.axhline(line[0, 1], **dashes)
+                ax.axhline(line[0, 1], **look)
         above = 0
         if ax.get_legend_handles_labels()[1]:
             has_classes = self.y is not None and not self.has_values
@@ -178,7 +177,7 @@ class ScoresDisplay(Display):
 
     def plotly(self, *, level: float = 0.95, ylabel: str = "y") -> PlotlyFigure:
         """Return the figure as data for Plotly; row numbers and classes or values appear on hover."""
-        drawn, places = self._drawn(), self._places()
+        drawn, places = self._drawn, self._places()
         x, y = self._axis_labels()
         hover = f"{plain(x)} %{{x:.4g}}<br>{plain(y)} %{{y:.4g}}"
         data = []
@@ -210,8 +209,9 @@ class ScoresDisplay(Display):
     def _places(self) -> Float64Array:
         return self.scores if self._is_plane else np.column_stack([self.rows, self.scores])
 
+    @property
     def _drawn(self) -> NDArray[np.intp]:
-        """Return the indices of the rows to draw."""
+        """Indices of the rows to draw."""
         centred = self.scores - self.scores.mean(axis=0) if len(self.scores) else self.scores
         return sample(np.square(centred).sum(axis=1))
 

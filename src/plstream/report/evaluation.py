@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_target, holds_labels
 from .._core.metrics import Metrics, metrics_for, with_values
 from .._core.progress import track
-from .._core.tiles import default_block_rows
+from .._core.tiles import as_dense, default_block_rows
 from .._core.types import Array, Float64Array, Rows
 from .._core.validation import names_of_target, validate_rows
 from ..data import DataError, Source
@@ -106,8 +105,9 @@ def evaluate(model: Any, X: Any, y: Any = None) -> EvaluationResult:
             if result.monitor is not None:
                 columns["key"] = -np.maximum(*_relative(columns, result.monitor))
                 most = np.argsort(columns["key"], kind="stable")[:_N_NAMED]
-                columns = {name: column[most] for name, column in columns.items()} | {"X": _dense(block[most])}
-                result.unusual = smallest(result.unusual, columns, _N_NAMED)
+                farthest = {name: column[most] for name, column in columns.items()}
+                farthest["X"] = np.asarray(as_dense(block[most]), dtype=np.float64)
+                result.unusual = smallest(result.unusual, farthest, _N_NAMED)
         if not result.n_rows:
             raise DataError(f"{result.name} has no rows.")
         if result.monitor is not None:
@@ -219,7 +219,3 @@ def _relative(rows: dict[str, Array], monitor: Monitor) -> tuple[Float64Array, F
         for name, limit in (("t2", monitor.t2_limit_), ("q", monitor.q_limit_))
     )
     return t2, q
-
-
-def _dense(rows: Rows) -> Float64Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

@@ -11,7 +11,7 @@ from ..data.columns import listed
 from ..plots import CoefficientsDisplay, LoadingsDisplay, VIPDisplay
 from ..plots.features import MOST_LINES, SHOWN_AT_FIRST, FeatureDisplay
 from .html import Section
-from .model_summary import N_RESPONSES, ModelSummary, note_of_first
+from .model_summary import N_RESPONSES, ModelSummary, drawn_note
 
 _N_FEATURES, _N_MORE_FEATURES = 15, 200
 _SPECTRA = " Smooth lines with few peaks suggest chemistry or physics, a jagged line noise and too many components."
@@ -46,7 +46,7 @@ def features_part(section: Section, summary: ModelSummary, responses: list[str])
             f"Coefficients of {n}, one line for each of {listed(responses)}.",
             "Coefficients: the change of a prediction if a feature changes by one (scaled: by one standard "
             f"deviation) and the others do not.{_SPECTRA if coefficients['Coefficients'].axis else ''}"
-            f"{_thinned(coefficients['Coefficients'])}{note_of_first(MOST_LINES, responses)}{_hidden(coefficients)}",
+            f"{_thinned(coefficients['Coefficients'])}{drawn_note(responses)}{_hidden(coefficients)}",
         )
     meanings = {
         "Loadings": "Loadings show how a component appears in the features.",

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.types import Array, Float64Array
 from ..monitoring.pipelines import feature_names, last_step
+from ..plots.features import MOST_LINES
 from ..plots.names import response_names, weights_of
 
 # Maximum number of responses shown as columns of a table.
@@ -79,6 +80,7 @@ class ModelSummary:
         return np.asarray(np.abs(weights).max(axis=1))
 
 
-def note_of_first(n: int, responses: list[str]) -> str:
+def drawn_note(responses: list[str]) -> str:
     """Return a sentence about the responses drawn, if not all are."""
-    return f" The plot shows the first {n} of {len(responses)} responses." if len(responses) > n else ""
+    n = len(responses)
+    return f" The plot shows the first {MOST_LINES} of {n} responses." if n > MOST_LINES else ""

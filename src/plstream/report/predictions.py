@@ -15,7 +15,7 @@ from ..plots.features import MOST_LINES
 from ..plots.interactive import PlotlyFigure, figure, numbers, plain, tick_labels
 from .evaluation import EvaluationResult
 from .html import Section
-from .model_summary import ModelSummary, note_of_first
+from .model_summary import ModelSummary, drawn_note
 
 # Maximum labels of a confusion matrix drawn, drawn with numbers, and shown as a table.
 _MOST_CONFUSED, _MOST_WITH_NUMBERS, _MOST_IN_TABLE = 40, 20, 12
@@ -68,7 +68,7 @@ def predictions_part(section: Section, summary: ModelSummary, result: Evaluation
         f"Predicted against measured values of {listed(responses)}, one point per row, with the line of equality.",
         "Predicted against measured. Good predictions are near the dashed line at both ends. A curve suggests "
         f"a nonlinear relation, and points far off are rows to inspect.{result.sampled_note}"
-        f"{note_of_first(MOST_LINES, responses)}",
+        f"{drawn_note(responses)}",
     )
 
 
