@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .._core.urls import redacted
+from .options import as_option
 
 FAILED = 1
 WRONG = 2
@@ -64,7 +65,6 @@ def tell(line: str) -> None:
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with command-line options instead of parameters."""
-    from .options import as_option  # It imports typer, without which errors must be reported as well.
 
     def columns(match: re.Match[str]) -> str:
         names = map(str, ast.literal_eval(match[2]))

@@ -49,9 +49,8 @@ def monitor(
     plstream monitor model.plstream today.csv --reference june.csv --json
     """
     from .._core.errors import counted
-    from ..files import replacing
     from .errors import ALARMED, tell
-    from .output import STANDARD_OUTPUT, print_json, require_free, require_inputs, standard_output, write_table
+    from .output import STANDARD_OUTPUT, opened_output, print_json, require_free, require_inputs, write_table
     from .progress import shown
     from .results import Results
 
@@ -69,10 +68,8 @@ def monitor(
     with shown():
         if as_json and output == STANDARD_OUTPUT:
             found = list(rows)
-        elif output == STANDARD_OUTPUT:
-            write_table(standard_output(), names, rows)
         else:
-            with replacing(output, overwrite=force) as file:
+            with opened_output(output, force=force) as file:
                 write_table(file, names, rows)
     limits = {"t2_limit": monitor.t2_limit_, "q_limit": monitor.q_limit_, "level": monitor.level}
     if as_json:

@@ -9,7 +9,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,18 @@ def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()
 def standard_output() -> Any:
     """Return standard output; on a terminal, control characters are escaped."""
     return _Terminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+
+
+@contextmanager
+def opened_output(output: str | Path, *, force: bool) -> Iterator[Any]:
+    """Open standard output, or a binary file that appears when it is complete."""
+    from ..files import replacing
+
+    if str(output) == STANDARD_OUTPUT:
+        yield standard_output()
+        return
+    with replacing(output, overwrite=force) as file:
+        yield file
 
 
 class _Terminal(io.TextIOBase):

@@ -16,9 +16,8 @@ from .._core.progress import track
 from .._core.types import Array
 from ..data import Source
 from ..data.numpy_files import npy_header
-from ..files import replacing
 from .options import Reading, as_columns, as_list, quoted
-from .output import STANDARD_OUTPUT, standard_output, write_csv
+from .output import STANDARD_OUTPUT, opened_output, write_csv
 from .progress import shown
 
 Table = list[Array]
@@ -81,12 +80,9 @@ def write_results(results: Results, output: str, *, force: bool) -> None:
     if len(set(results.names)) < len(results.names):
         twice = next(name for name in results.names if results.names.count(name) > 1)
         raise ValueError(f"Two columns of the output would be named {twice!r}: rename the column of --keep.")
-    with shown():
-        if output == STANDARD_OUTPUT:
-            _write_csv(standard_output(), results.names, results.blocks())
-            return
-        with replacing(output, overwrite=force) as file:
-            _WRITERS[Path(output).suffix](file, results.names, results.blocks())
+    write = _write_csv if output == STANDARD_OUTPUT else _WRITERS[Path(output).suffix]
+    with shown(), opened_output(output, force=force) as file:
+        write(file, results.names, results.blocks())
 
 
 def _write_npy(file: BinaryIO, _: list[str], blocks: Iterator[Table]) -> None:

@@ -79,8 +79,8 @@ def select(
     if method is not Ranking.VIPSelector and (components is not None or model is not PlsModel.incremental_pls):
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
     require_inputs(data)
-    if output is not None:
-        require_free(output, force=force, endings=_ENDINGS)
+    place = Path("-") if output is None else output
+    require_free(place, force=force, endings=_ENDINGS)
     source = reading.open(data, target)
     with shown():
         if method is Ranking.VIPSelector:
@@ -95,7 +95,7 @@ def select(
         {"feature": str(j) if names is None else names[j], "column": int(j), "score": float(selector.scores_[j])}
         for j in kept
     ]
-    _write(rows, output, force=force)
+    _write(rows, place, force=force)
 
 
 def _fit_in_memory(selector: Any, source: Source, name: str) -> None:
@@ -133,16 +133,12 @@ def _as_number(keep: str | None) -> float | None:
     return number
 
 
-def _write(rows: list[dict[str, Any]], output: Path | None, *, force: bool) -> None:
+def _write(rows: list[dict[str, Any]], output: Path, *, force: bool) -> None:
     import json
 
-    from ..files import replacing
-    from .output import print_table, write_table
+    from .output import opened_output, write_table
 
-    if output is None:
-        print_table(rows)
-        return
-    with replacing(output, overwrite=force) as file:
+    with opened_output(output, force=force) as file:
         if output.suffix == ".json":
             file.write((json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode())
         else:
