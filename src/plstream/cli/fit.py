@@ -298,11 +298,12 @@ def _fit_and_save(
 def _require_place(output: Path, checkpoint: Path | None, *, force: bool) -> None:
     """Raise OSError or ValueError if the model cannot be written, or would be overwritten by a resumed fit."""
     from .._core.remote import path_of
+    from ..files.checkpoints import PATTERN
     from .output import STANDARD_OUTPUT, require_free
 
     if str(output) == STANDARD_OUTPUT:
         raise ValueError("A model cannot be written to standard output: name a file with -o.")
-    resumes = checkpoint is not None and any(path_of(checkpoint).glob("checkpoint-*.plstream"))
+    resumes = checkpoint is not None and any(path_of(checkpoint).glob(PATTERN))
     if resumes and not force and path_of(output).exists():
         raise ValueError(
             f"{name_of(output)} exists already, and so do checkpoints: pass --force to resume the fit and replace it."

@@ -25,7 +25,8 @@ from .files import locked_folder
 from .modelfile import MODEL, document_of, read_object, write_object
 from .plain import to_json
 
-_PATTERN = "checkpoint-*.plstream"
+PATTERN = "checkpoint-*.plstream"
+"""File names of checkpoints."""
 _KEPT = 2
 # Prefix of the names of checkpoints while they are written.
 _UNFINISHED = ".checkpoint-"
@@ -238,7 +239,7 @@ class CheckpointFolder:
 
     def _paths(self) -> list[Any]:
         """Return the checkpoints, the newest last."""
-        return sorted((path for path in self.folder.glob(_PATTERN) if _number(path) >= 0), key=_number)
+        return sorted((path for path in self.folder.glob(PATTERN) if _number(path) >= 0), key=_number)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
