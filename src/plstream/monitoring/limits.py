@@ -152,6 +152,13 @@ def divisor_of(state: Moments) -> float:
     return max(state.weight - state.typical_weight, 1e-300)
 
 
+def matrix_of(state: Gram) -> Float64Array:
+    """Return the symmetric matrix of a state, which holds its upper triangle."""
+    matrix = np.triu(state.upper)
+    matrix += np.triu(matrix, 1).T
+    return matrix
+
+
 def score_variances(model: Any) -> tuple[Float64Array, float] | None:
     """Return the variances of a model's scores and the number of rows, or None if unknown."""
     if not isinstance(model, PLSBase):
@@ -185,8 +192,7 @@ def residual_traces(solution: Solution, state: Gram | Sketch, *, cube: bool = Tr
 
 
 def _of_matrix(state: Gram, factor: Float64Array, loadings: Float64Array, *, cube: bool) -> tuple[float, float]:
-    E = np.triu(state.upper)
-    E += np.triu(E, 1).T
+    E = matrix_of(state)
     E *= factor
     E *= factor[:, None]
     E -= loadings @ loadings.T

@@ -20,7 +20,7 @@ from ..rows import by_blocks, is_collection
 from ..solvers.completion import FactorModel, Gaps, has_gaps
 from ..solvers.solution import Solution
 from ..states import Gram, Sketch
-from .limits import Q_LIMITS, Traces, divisor_of, residual_traces, residuals_of, t2_limit
+from .limits import Q_LIMITS, Traces, divisor_of, matrix_of, residual_traces, residuals_of, t2_limit
 from .pipelines import feature_names, last_record, last_step, rows_for_last_step, snapshot
 
 # Features named as the causes of an alarm.
@@ -415,7 +415,7 @@ class Monitor:
         n, c = reference.n_rows, self._solution.n_components
         if n < c + 2:
             raise ValueError(f"{n} reference rows are too few for {c} components: pass more rows to partial_fit.")
-        covariance = (np.triu(reference.upper) + np.triu(reference.upper, 1).T) / (n - 1)
+        covariance = matrix_of(reference) / (n - 1)
         try:
             root = linalg.cholesky(covariance[:c, :c], lower=True)
         except linalg.LinAlgError:

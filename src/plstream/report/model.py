@@ -12,6 +12,7 @@ import plstream
 from .._core.errors import counted
 from .._core.metrics import ClassificationMetrics, Metrics
 from ..data.columns import listed
+from ..monitoring.limits import matrix_of
 from ..monitoring.pipelines import last_step, rows_for_last_step
 from ..plots import CrossValidationDisplay, ExplainedVarianceDisplay, MonitoringDisplay, ScoresDisplay
 from ..plots.interactive import PlotlyFigure
@@ -238,8 +239,7 @@ def _rows(section: Section, summary: ModelSummary, result: EvaluationResult, res
 def _score_figures(model: Any, result: EvaluationResult, responses: list[str]) -> dict[str, PlotlyFigure]:
     """Return the scores of sampled rows, one figure per pair of the first components."""
     scores, moments = result.sample["scores"], result.moments
-    upper = moments.upper / max(moments.n_rows - 1, 1)
-    covariance = np.triu(upper) + np.triu(upper, 1).T
+    covariance = matrix_of(moments) / max(moments.n_rows - 1, 1)
     n = scores.shape[1]
     pairs = sorted(combinations(range(n), 2), key=lambda pair: pair[1]) if n > 1 else [(0,)]
     figures = {}
