@@ -421,6 +421,20 @@ def test_options_that_would_be_ignored(refused):
     assert "not an amount of memory" in refused("fit", "X.npy", "-t", "y.npy", "--memory", "9" * 400)
 
 
+def test_standard_output_as_output(folder, done, refused):
+    call = "select", "X.npy", "-t", "y.npy", "--keep", 2
+    assert done(*call, "-o", "-") == done(*call)
+    for name in ("m.plstream", "n.plstream"):
+        done("fit", "X.npy", "-t", "y.npy", "-o", name)
+    for command in (
+        ("merge", "m.plstream", "n.plstream"),
+        ("export", "m.plstream"),
+        ("update", "m.plstream", "X.npy", "-t", "y.npy"),
+    ):
+        assert "standard output" in refused(*command, "-o", "-")
+    assert not (folder / "-").exists()
+
+
 @pytest.mark.usefixtures("folder")
 def test_a_few_reads(done):
     done("fit", "X.npy", "-t", "y.npy", "-c", 3, "--read-tol", "1e-3", "--max-reads", 4)

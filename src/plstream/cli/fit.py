@@ -299,10 +299,8 @@ def _require_place(output: Path, checkpoint: Path | None, *, force: bool) -> Non
     """Raise OSError or ValueError if the model cannot be written, or would be overwritten by a resumed fit."""
     from .._core.remote import path_of
     from ..files.checkpoints import PATTERN
-    from .output import STANDARD_OUTPUT, require_free
+    from .output import require_free
 
-    if str(output) == STANDARD_OUTPUT:
-        raise ValueError("A model cannot be written to standard output: name a file with -o.")
     resumes = checkpoint is not None and any(path_of(checkpoint).glob(PATTERN))
     if resumes and not force and path_of(output).exists():
         raise ValueError(

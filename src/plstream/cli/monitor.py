@@ -55,7 +55,7 @@ def monitor(
     from .results import Results
 
     require_inputs(model, data, reference)
-    require_free(output, force=force, endings=(".csv",))
+    require_free(output, force=force, endings=(".csv",), or_printed=True)
     monitor = _monitor_of(model, level)
     if reference is not None:
         with shown():

@@ -38,10 +38,12 @@ def require_inputs(*names: str | Path | None) -> None:
             require_readable(path)
 
 
-def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
-    """Raise an error if a file cannot be written because it exists, or its folder does not."""
+def require_free(path: str | Path, *, force: bool, endings: tuple[str, ...] = (), or_printed: bool = False) -> None:
+    """Raise an error if a file cannot be written because it exists, its folder does not, or it is standard output."""
     if str(path) == STANDARD_OUTPUT:
-        return
+        if or_printed:
+            return
+        raise ValueError("This command does not write to standard output: name a file with -o.")
     file = path_of(path)
     if endings and file.suffix not in endings:
         raise ValueError(f"{file} must end in {', '.join(endings)}, because that determines the format.")

@@ -45,7 +45,7 @@ def predict(
     from .results import ENDINGS, Results, write_results
 
     require_inputs(model, data)
-    require_free(output, force=force, endings=ENDINGS)
+    require_free(output, force=force, endings=ENDINGS, or_printed=True)
     loaded = load_model(model)
     if not hasattr(loaded, "predict"):
         raise ValueError(f"{type(loaded).__name__} makes no predictions, only scores: use plstream transform.")

@@ -80,7 +80,7 @@ def select(
         raise ValueError(f"-c and --model are for --method vip: leave them out with {method}.")
     require_inputs(data)
     place = Path("-") if output is None else output
-    require_free(place, force=force, endings=_ENDINGS)
+    require_free(place, force=force, endings=_ENDINGS, or_printed=True)
     source = reading.open(data, target)
     with shown():
         if method is Ranking.VIPSelector:

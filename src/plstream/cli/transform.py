@@ -26,7 +26,7 @@ def transform(
     from .results import ENDINGS, Results, write_results
 
     require_inputs(model, data)
-    require_free(output, force=force, endings=ENDINGS)
+    require_free(output, force=force, endings=ENDINGS, or_printed=True)
     loaded = load_model(model)
     results = Results(reading, data, loaded, keep)
     results.add([str(name) for name in loaded.get_feature_names_out()], loaded.transform)

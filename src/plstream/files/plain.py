@@ -141,7 +141,7 @@ def _array_from_json(node: dict[str, Any]) -> Array:
         is_in_range = dtype.kind not in "iu" or all(np.iinfo(dtype).min <= n <= np.iinfo(dtype).max for n in entries)
         with np.errstate(over="ignore"):
             array: Array = np.array(entries if is_in_range else [], dtype=dtype)
-        is_same = json.dumps(_array_to_json(array)) == json.dumps(node)
+        is_same = json.dumps(_array_to_json(array), sort_keys=True) == json.dumps(node, sort_keys=True)
     except (AttributeError, OverflowError, TypeError, ValueError):
         is_same = False
     if not is_same:
