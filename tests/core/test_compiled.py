@@ -68,9 +68,11 @@ def test_a_damaged_cache_is_replaced(tmp_path, suffix, left):
 
 NESTED = """
 import numpy as np
-from plstream import CCIPCA
-X = np.random.default_rng(0).normal(size=(50, 29))
-print(CCIPCA(3).fit(X).components_.tobytes().hex())
+from plstream import CCIPCA, OLPLS, SGDPLS
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(200, 29)), rng.normal(size=(200, 9))
+for model in CCIPCA(3), OLPLS(3), SGDPLS(3, random_state=0):
+    print(model.fit(X, Y).transform(X).tobytes().hex())
 """
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from .._core.compiled import compiled
+from .._core.compiled import compiled, compiled_inline
 from .._core.schema import Count, Number, Numbers, Rule, stored
 from .._core.types import Array, Float64Array
 from .loops import (
@@ -216,7 +216,7 @@ def _begin_pair(
     return 1
 
 
-@compiled
+@compiled_inline
 def _step(
     gradient: Float64Array, square: float, parts: Float64Array, coefficients: Float64Array, factor: Float64Array
 ) -> Float64Array:

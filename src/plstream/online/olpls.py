@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._core.compiled import compiled
+from .._core.compiled import compiled, compiled_inline
 from .._core.schema import Boolean, Number, Numbers, stored
 from .._core.signs import peak_signs
 from .._core.types import Float64Array
@@ -263,7 +263,7 @@ def _turn(
         p[j] += gain * (u[j] - t * p[j])
 
 
-@compiled
+@compiled_inline
 def _turn_and_pass_on(
     w: Float64Array,
     keep: float,
