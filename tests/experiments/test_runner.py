@@ -251,6 +251,15 @@ def test_the_estimated_time_includes_the_fit_with_one_score_per_class(method, c,
     assert part.seconds[method] == pytest.approx(once + n * 1e3 * c**2, rel=0.01)
 
 
+def test_few_epochs_take_less_time():
+    task = make_task(4, n_rows=12_000)
+    by_epochs = {n: CostModel(task, replace(SMALL, epochs=n), 0) for n in (1, 20, 100)}
+    for costs in by_epochs.values():
+        costs.speed = 1e10
+    seconds = {n: costs.classify("cipls") for n, costs in by_epochs.items()}
+    assert seconds[100] == seconds[20] == pytest.approx(20 * seconds[1])
+
+
 class SVMByTheClock:
     """An SVM that takes a second per number of its features, of a clock of its own."""
 

@@ -29,6 +29,7 @@ from .task import Task
 # On some systems the clock of a thread has a resolution of milliseconds.
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 _ROWS_TO_TIME = (32, 96)
+# Epochs of a perceptron until it stops early, about.
 _EPOCHS = 20
 # Time of a linear SVM of scores per number, in multiplications of large matrices: 50 to 100 passes, each of which waits
 # for memory.
@@ -103,8 +104,9 @@ class CostModel:
         if quick:
             return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
         hidden = sum(self.settings.hidden)
+        epochs = min(_EPOCHS, self.settings.epochs)
         # Overhead of one step per 200 rows.
-        return _EPOCHS * n * (3 * (d + k) * hidden / self.speed + 4e-6)
+        return epochs * n * (3 * (d + k) * hidden / self.speed + 4e-6)
 
     def classify_features(self, share: float = 1.0) -> float:
         """Return seconds for a linear SVM of a share of the features, one per class if there are more than two."""
