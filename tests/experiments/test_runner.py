@@ -255,9 +255,17 @@ def test_few_epochs_take_less_time():
     task = make_task(4, n_rows=12_000)
     by_epochs = {n: CostModel(task, replace(SMALL, epochs=n), 0) for n in (1, 20, 100)}
     for costs in by_epochs.values():
-        costs.speed = 1e10
+        costs.speed, costs._perceptron_per_row = 1e10, lambda: 2e-6
     seconds = {n: costs.classify("cipls") for n, costs in by_epochs.items()}
-    assert seconds[100] == seconds[20] == pytest.approx(20 * seconds[1])
+    assert seconds[100] == seconds[20] > 10 * seconds[1]
+
+
+def test_the_steps_of_a_perceptron_are_timed():
+    costs = CostModel(make_task(4), SMALL, 0)
+    now = iter(range(100))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plstream.experiments.plan.clock", lambda: 3000.0 * next(now))
+        assert costs._measured_perceptron() == pytest.approx(1.0)
 
 
 class SVMByTheClock:

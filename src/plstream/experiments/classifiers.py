@@ -66,7 +66,7 @@ def accuracy(S: Array, y: Array, S_test: Array, y_test: Array, *, settings: Sett
     elif kind == "discriminants":
         classifier = IncrementalLDA(shrinkage=settings.shrinkage, solver="scatter")
     else:
-        classifier = _perceptron(y, settings, seed)
+        classifier = perceptron(y, settings, seed)
     return float(np.mean(classifier.fit(columns, y).predict(test_columns) == y_test))
 
 
@@ -87,7 +87,8 @@ def linear_svm(settings: Settings, n_features: int = 0) -> Any:
     return svm.set_params(dual=False, tol=settings.early_tolerance) if n_features > settings.many_features else svm
 
 
-def _perceptron(y: Array, settings: Settings, seed: int) -> Any:
+def perceptron(y: Array, settings: Settings, seed: int) -> Any:
+    """Return a perceptron for scores with these labels."""
     from sklearn.neural_network import MLPClassifier
 
     counts = np.unique(y, return_counts=True)[1]

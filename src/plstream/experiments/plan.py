@@ -1,8 +1,8 @@
 """The plan of a run: its parts, estimates of their time and memory, and parts to omit if these are too large.
 
-The times to train a method, and an SVM of features, are measured on a part of the task. Classification time of scores
-follows from the sizes, and from the measured speed of matrix multiplications. All are accurate to about a factor of two
-on an idle machine.
+The times to train a method, and an SVM of features, are measured on a part of the task, those of the steps of a
+perceptron on random rows. The rest follows from the sizes, and from the measured speed of matrix multiplications. All
+are accurate to about a factor of two on an idle machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from .._core.memory import available_bytes, format_bytes
 from .._core.progress import track
 from .._core.threads import single_threaded_blas
-from .classifiers import linear_svm, standardised
+from .classifiers import linear_svm, perceptron, standardised
 from .methods import METHODS, Projection
 from .paper import Experiment
 from .protocol import is_large
@@ -29,8 +29,11 @@ from .task import Task
 # On some systems the clock of a thread has a resolution of milliseconds.
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-6 else time.perf_counter
 _ROWS_TO_TIME = (32, 96)
-# Epochs of a perceptron until it stops early, about.
-_EPOCHS = 20
+# Epochs of a perceptron until it stops early, about; and rows, columns and classes on which its steps are timed.
+_EPOCHS = 15
+_PERCEPTRON_PART = (1000, 10, 10)
+# Seconds to begin with a classifier.
+_START = 0.002
 # Time of a linear SVM of scores per number, in multiplications of large matrices: 50 to 100 passes, each of which waits
 # for memory.
 _SVM_PER_NUMBER = 2000
@@ -82,6 +85,7 @@ class CostModel:
         # Each is measured once.
         self.row_and_solve = cache(self._row_and_solve)
         self._svm_per_number = cache(self._measured_svm)
+        self._perceptron_per_row = cache(self._measured_perceptron)
 
     def fit(self, method: str, n: int | None = None, *, c: int | None = None) -> float:
         """Return seconds to train c components, by default the most, on n rows, by default on the training rows."""
@@ -100,20 +104,19 @@ class CostModel:
         n, k = self.n if n is None else n, self.task.n_classes
         d = METHODS[method].n_models(k) * (max(1.0, self._max_components(method) / 2) if c is None else c)
         if k == 2:
-            return 0.005 + _SVM_PER_NUMBER * n * d / self.speed
+            return _START + _SVM_PER_NUMBER * n * d / self.speed
         if quick:
-            return 0.002 + (n * d * (d + k) + 10 * d**3) / self.speed
-        hidden = sum(self.settings.hidden)
-        epochs = min(_EPOCHS, self.settings.epochs)
-        # Overhead of one step per 200 rows.
-        return epochs * n * (3 * (d + k) * hidden / self.speed + 4e-6)
+            return _START + (n * d * (d + k) + 10 * d**3) / self.speed
+        more = d + k - sum(_PERCEPTRON_PART[1:])
+        per_row = self._perceptron_per_row() + max(0.0, 3 * more * sum(self.settings.hidden) / self.speed)
+        return min(_EPOCHS, self.settings.epochs) * n * per_row
 
     def classify_features(self, share: float = 1.0) -> float:
         """Return seconds for a linear SVM of a share of the features, one per class if there are more than two."""
         numbers, k = self.n * share * self.task.n_features, self.task.n_classes
         out_of_cache = SVM_BYTES_PER_NUMBER * numbers > _SVM_BYTES_IN_CACHE
-        per_class = 0.005 + numbers * self._svm_per_number() * (2 if out_of_cache else 1)
-        return (k if k > 2 else 1) * per_class
+        per_class = numbers * self._svm_per_number() * (2 if out_of_cache else 1)
+        return _START + (k if k > 2 else 1) * per_class
 
     def memory(self, method: str) -> int:
         """Return the peak bytes of a model and its scores."""
@@ -162,6 +165,22 @@ class CostModel:
             with suppress(ValueError):
                 linear_svm(self.settings, m).fit(X, target)
         return (clock() - start) / (X.size * len(targets))
+
+    def _measured_perceptron(self) -> float:
+        """Return the measured seconds of an epoch of a perceptron of few scores, per row."""
+        n_rows, n_columns, n_classes = _PERCEPTRON_PART
+        S, y = np.random.default_rng(0).standard_normal((n_rows, n_columns)), np.arange(n_rows) % n_classes
+        times = []
+        # The first fit takes longer.
+        for _ in range(2):
+            model = perceptron(y, replace(self.settings, epochs=3), self.seed)
+            start = clock()
+            with warnings.catch_warnings():
+                # It does not converge.
+                warnings.simplefilter("ignore")
+                model.fit(S, y)
+            times.append(clock() - start)
+        return min(times) / (model.n_iter_ * n_rows)
 
     def _seconds_to_fit(self, method: str, c: int, n_rows: int) -> float:
         train = self.task.splits[0][0]
