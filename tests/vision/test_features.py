@@ -405,10 +405,10 @@ def test_without_a_package(call, monkeypatch, module):
 
 def test_features_of_faces(tmp_path):
     """Faces through VGG16 give the features that another implementation gave."""
-    data = real_data("lfw/vgg16_conv5_64px.npz")
     archive, vgg = FOLDER / "lfw" / "lfw_pairs_aligned_112.tar", FOLDER / "vgg16" / "vgg16_features_f16.safetensors"
     if not archive.exists() or not vgg.exists():
         pytest.skip("needs the images and the weights in the folder that PLSTREAM_DATA names")
+    data = real_data("lfw/vgg16_conv5_64px.npz")
     from tarfile import open as open_tar
 
     sample = [data["files"][i] for i in range(0, len(data["files"]), 600)]
