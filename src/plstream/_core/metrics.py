@@ -12,13 +12,19 @@ from .errors import counted
 from .types import Array, Float64Array
 
 
-def metrics_for(model: Any, y: Array) -> Metrics:
-    """Return empty metrics for a model that predicts labels or values; y is the first block of the target."""
-    if hasattr(model, "classes_"):
-        return ClassificationMetrics()
-    if y.dtype.kind not in "biuf":
-        raise ValueError(f"The model predicts numbers, but the target holds strings such as {str(y.flat[0])!r}.")
-    return RegressionMetrics(columns_of(y))
+def added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> Metrics | None:
+    """Return metrics with another block of a target and its predictions by a model; None before the first row."""
+    if not len(y):
+        return metrics
+    if metrics is None:
+        if hasattr(model, "classes_"):
+            metrics = ClassificationMetrics()
+        elif y.dtype.kind not in "biuf":
+            raise ValueError(f"The model predicts numbers, but the target holds strings such as {str(y.flat[0])!r}.")
+        else:
+            metrics = RegressionMetrics(columns_of(y))
+    metrics.add(y, predicted)
+    return metrics
 
 
 def with_values(y: Array) -> Array:

@@ -21,7 +21,7 @@ def evaluate(
     plstream evaluate model.plstream test.csv --target moisture
     plstream evaluate model.plstream test.npy --target labels.npy --json
     """
-    from .._core.metrics import Metrics, metrics_for, with_values
+    from .._core.metrics import Metrics, added, with_values
     from .output import print_json, print_table, require_inputs
     from .progress import shown
     from .results import in_blocks
@@ -38,10 +38,7 @@ def evaluate(
         for predicted, y, *_ in in_blocks(source, loaded.predict):
             assert y is not None
             known = with_values(y) if source.allow_missing else slice(None)
-            if not len(y[known]):
-                continue
-            metrics = metrics_for(loaded, y[known]) if metrics is None else metrics
-            metrics.add(y[known], predicted[known])
+            metrics = added(metrics, loaded, y[known], predicted[known])
     if metrics is None:
         raise ValueError(f"No row of {source.name} has a value for every target, so there is nothing to compare with.")
     table = metrics.table(source.target_names or [str(k) for k in range(source.n_targets)])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from .._core.metrics import Metrics, metrics_for, with_values
+from .._core.metrics import Metrics, added, with_values
 from .._core.progress import ProgressBar, Step, listening
 from .._core.types import Array
 
@@ -56,12 +56,10 @@ class RunningError:
             X, y = X[known], y[known]
         if not len(y):
             return
-        if self._metrics is None:
-            self._metrics = metrics_for(model, y)
         with warnings.catch_warnings():
             # Warnings about few rows or missing names do not apply to intermediate models.
             warnings.simplefilter("ignore")
-            self._metrics.add(y, model.predict(X))
+            self._metrics = added(self._metrics, model, y, model.predict(X))
 
     def __str__(self) -> str:
         return "" if self._metrics is None else f"error {self._metrics.error():.1%}"

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_target, holds_labels
-from .._core.metrics import Metrics, metrics_for, with_values
+from .._core.metrics import Metrics, added, with_values
 from .._core.progress import track
 from .._core.tiles import as_dense, default_block_rows
 from .._core.types import Array, Float64Array, Rows
@@ -179,7 +179,7 @@ def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict
         columns["y"] = y
         result.has_labels = hasattr(model, "classes_") or (predicted is None and holds_labels(y))
     if predicted is not None and y is not None:
-        result.metrics = _added(result.metrics, model, y, predicted)
+        result.metrics = added(result.metrics, model, y, predicted)
     if result.monitor is not None:
         checked = result.monitor.check(X)
         columns |= {"t2": checked.t2, "q": checked.q}
@@ -188,8 +188,8 @@ def _add(result: EvaluationResult, model: Any, X: Rows, y: Array | None) -> dict
         result.n_alarms += int(checked.alarm.sum())
         if predicted is not None and y is not None:
             beyond, within = checked.alarm, ~checked.alarm
-            result.metrics_beyond = _added(result.metrics_beyond, model, y[beyond], predicted[beyond])
-            result.metrics_within = _added(result.metrics_within, model, y[within], predicted[within])
+            result.metrics_beyond = added(result.metrics_beyond, model, y[beyond], predicted[beyond])
+            result.metrics_within = added(result.metrics_within, model, y[within], predicted[within])
     return columns
 
 
@@ -201,15 +201,6 @@ def _completed(model: Any, X: Rows) -> Rows:
         return model._fitted.factor_model().completed(X)
     means = observed_means(Block(X, np.empty((X.shape[0], 0)), None))
     return FactorModel.of_means(means, 0).completed(X)
-
-
-def _added(metrics: Metrics | None, model: Any, y: Array, predicted: Array) -> Metrics | None:
-    """Return metrics updated with some rows; None without any rows so far."""
-    if not len(y):
-        return metrics
-    metrics = metrics_for(model, y) if metrics is None else metrics
-    metrics.add(y, predicted)
-    return metrics
 
 
 def _relative(rows: dict[str, Array], monitor: Monitor) -> tuple[Float64Array, Float64Array]:
