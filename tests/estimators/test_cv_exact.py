@@ -287,7 +287,7 @@ def test_many_sets_are_solved_in_parts(monkeypatch):
     for way in WAYS:
         with monkeypatch.context() as context:
             take(way, context)
-            context.setattr("plstream.solvers.solution._NUMBERS_AT_A_TIME", 1000)
+            context.setattr("plstream.solvers.joint._NUMBERS_AT_A_TIME", 1000)
             np.testing.assert_allclose(
                 split_rmse(IncrementalPLSCV(3, cv=40).fit(X, y, folds=np.arange(40))), expected, rtol=1e-9, atol=1e-12
             )
