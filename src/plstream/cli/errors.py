@@ -18,7 +18,6 @@ from types import FrameType
 from typing import Any
 
 from .._core.urls import redacted
-from .options import as_option
 
 FAILED = 1
 WRONG = 2
@@ -65,6 +64,8 @@ def tell(line: str) -> None:
 
 def as_options(message: str, options: Mapping[str, str]) -> str:
     """Return a message of the library in one line, with command-line options instead of parameters."""
+    # It imports typer, without which errors must be reported as well.
+    from .options import as_option
 
     def columns(match: re.Match[str]) -> str:
         names = map(str, ast.literal_eval(match[2]))

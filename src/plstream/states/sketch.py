@@ -358,6 +358,8 @@ class Sketch(Moments):
             raise TypeError(f"Only another Sketch can be merged, not {type(other).__name__}.")
         self.settle()
         other = other.copy().settle()
+        self._forget_means(other.x_origin, other.x_offset)
+        other._forget_means(self.x_origin, self.x_offset)
         between = self._between_means(other)
         super().merge(other)
         self.lost += other.lost
@@ -410,6 +412,8 @@ class Sketch(Moments):
         return centred_rows(block)
 
     def _add(self, summary: Moments, rows: Any) -> None:
+        # Not the mean of the new rows, some of which may differ from all before.
+        self._forget_means(summary.x_origin)
         between = self._between_means(summary)
         super()._add(summary, rows)
         self._settle_unit(widest=_FAR_OFF)
@@ -442,6 +446,12 @@ class Sketch(Moments):
             self.unit[quiet] = 1.0
         self.quiet = quiet
         return rows
+
+    def _forget_means(self, origin: Float64Array, offset: Float64Array | float = 0.0) -> None:
+        """Set the means of quiet columns to those of other rows: differences from cleared rows are no variance."""
+        if self.quiet.any():
+            self.x_origin = np.where(self.quiet, origin, self.x_origin)
+            self.x_offset = np.where(self.quiet, offset, self.x_offset)
 
     def _append(self, rows: Any, between: Float64Array) -> None:
         """Append rows to S, and the row for a difference of means, if any."""
