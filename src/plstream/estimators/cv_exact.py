@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.threads import single_threaded_blas
+from .._core.threads import ordered_map, single_threaded_blas
 from .._core.types import Float64Array
 from ..pls import warn_of_rank
 from ..rows import TrainingRows
@@ -36,6 +36,8 @@ _LARGEST_ROUNDING = 1e-9
 _SLOWER_IN_READS = 4
 # Maximum number of entries of all Gram matrices together.
 _LARGEST_GRAMS = 1 << 25
+# Multiplications of all Gram matrices that take several times as long as starting a thread.
+_WORK_WORTH_THREADS = 1 << 28
 # Data up to this size is solved by one thread.
 _SINGLE_THREADED_BYTES = 32 << 20
 # Number of rows assigned to folds at a time.
@@ -142,7 +144,8 @@ class _Fit:
         """Solve by Gram matrices and return their stream, or return None if rounding errors are too large."""
         if self.rows.in_memory:
             self.reads = self._new_reads(1)
-            grams = list(map(Gram.of, self.reads.folds, self.reads.held))
+            run = ordered_map if self.n_rows * self.rows.n_columns**2 > _WORK_WORTH_THREADS else map
+            grams = list(run(lambda fold: Gram.of(self.reads.folds[fold], self.reads.held[fold]), range(self.n_folds)))
             states = dict(zip(used.tolist(), grams, strict=True))
             shape, of_labels = (self.rows.n_columns, self.rows.n_targets), isinstance(self.head, ClassifierHead)
             stream: Folds[Any] = Folds(
