@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plstream.experiments.drawing import STYLES, WIDTH, spread, style
 from plstream.experiments.inference import exponent, interval
@@ -13,6 +15,7 @@ from plstream.experiments.outputs import figures_of
 from plstream.experiments.paper import experiments
 from plstream.experiments.paper.accuracy import reported
 from plstream.experiments.paper.selection import REPORTED
+from plstream.experiments.paper.timing import ticks_between
 from plstream.plots.palette import CLASSES, FAINT, INK
 
 from ..report.test_report import contrast, luminance
@@ -182,6 +185,30 @@ def test_texts_are_inside_and_apart_whatever_the_times(results, seed):
         cell["seconds"] *= factors[cell["method"] if seed % 4 else "pls"] * random.uniform(0.5, 1.5)
     for one in figures_of({**slow, "tasks": {"one": slow["tasks"]["small2"]}}, "time"):
         check_texts(one)
+    # Methods that take similar times.
+    fastest = 10 ** random.uniform(-6, 1)
+    for cell in timed["cells"]:
+        cell["seconds"] = fastest * random.uniform(1, 1 + 0.1 * 2**seed)
+    for one in figures_of({**slow, "tasks": {"one": slow["tasks"]["small2"]}}, "time"):
+        check_texts(one)
+
+
+@given(st.floats(-9, 4), st.floats(0.005, 9), st.integers(4, 6))
+def test_ticks_of_times(power, decades, most):
+    low, high = 10.0**power, 10.0 ** (power + decades)
+    ticks = np.array(ticks_between(low, high, most))
+    assert 1 <= len(ticks) <= most
+    assert low <= ticks.min() <= ticks.max() <= high
+    assert (np.diff(np.log(ticks)) >= np.log(high / low) / (most + 1)).all()
+    assert decades < 0.8 or len(ticks) > 1
+    # Three digits distinguish them.
+    assert len({f"{tick:.3g}" for tick in ticks}) == len(ticks)
+
+
+def test_ticks_of_usual_times():
+    assert ticks_between(0.9e-4, 3.1e-3, 4) == pytest.approx([1e-4, 3e-4, 1e-3, 3e-3])
+    assert ticks_between(1.9e-4, 2.7e-4, 4) == pytest.approx([2e-4, 2.2e-4, 2.4e-4, 2.6e-4])
+    assert ticks_between(0.9e-6, 1.1, 4) == pytest.approx([1e-6, 1e-4, 1e-2, 1])
 
 
 def test_files_are_the_same_again_whatever_is_set_elsewhere(figures, results):

@@ -6,6 +6,7 @@ The time includes computing the directions, where some methods do most of their 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -278,16 +279,33 @@ def format_time(seconds: float) -> str:
 
 
 def _time_axis(axes: Axes, which: str) -> None:
-    """Label a logarithmic axis with times and units, at 1, 2 and 5 if it is short."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    """Label a logarithmic axis with times and units."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis = getattr(axes, f"{which}axis")
-    low, high = getattr(axes, f"get_{which}lim")()
-    decades = np.log10(high / low)
-    steps = (1.0, 2.0, 5.0) if decades < 1.3 else (1.0, 3.0) if decades < (2.2 if which == "x" else 3) else (1.0,)
-    axis.set_major_locator(LogLocator(subs=steps, numticks=4 if which == "x" else 6))
+    limits = getattr(axes, f"get_{which}lim")()
+    axis.set_major_locator(FixedLocator(ticks_between(*limits, 4 if which == "x" else 6)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
+
+
+# The first digits of ticks in every decade, from the coarsest grid.
+_GRIDS = (
+    *([1], [1, 3], [1, 2, 5], [1, 2, 4, 6, 8], [1, 1.5, 2, 3, 4, 5, 7]),
+    *(np.arange(1, 10, step) for step in (1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)),
+)
+
+
+def ticks_between(low: float, high: float, most: int) -> list[float]:
+    """Return at most this many round numbers for a logarithmic axis, with room for a label at each."""
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    grids = [np.outer(powers, digits).ravel() for digits in _GRIDS]
+    inside = [grid[(grid >= low) & (grid <= high)] for grid in grids]
+    # Powers of 100, 1,000, ... from the first on.
+    inside += [inside[0][::step] for step in range(2, len(powers))]
+    room = math.log(high / low) / (most + 1)
+    fitting = [ticks for ticks in inside if len(ticks) <= most and (np.diff(np.log(ticks)) >= room).all()]
+    return [float(tick) for tick in max(fitting, key=len)]
 
 
 def _median(values: Values) -> float:
