@@ -283,17 +283,17 @@ def _time_axis(axes: Axes, which: str) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis = getattr(axes, f"{which}axis")
-    limits = getattr(axes, f"get_{which}lim")()
-    axis.set_major_locator(FixedLocator(ticks_between(*limits, 4 if which == "x" else 6)))
+    low, high = getattr(axes, f"get_{which}lim")()
+    axis.set_major_locator(FixedLocator(ticks_between(low, high, 4 if which == "x" else 6)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
 
 
 # The first digits of ticks in every decade, from the coarsest grid.
-_GRIDS = (
-    *([1], [1, 3], [1, 2, 5], [1, 2, 4, 6, 8], [1, 1.5, 2, 3, 4, 5, 7]),
+_GRIDS = [
+    *map(np.array, ([1], [1, 3], [1, 2, 5], [1, 2, 4, 6, 8], [1, 1.5, 2, 3, 4, 5, 7])),
     *(np.arange(1, 10, step) for step in (1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)),
-)
+]
 
 
 def ticks_between(low: float, high: float, most: int) -> list[float]:
