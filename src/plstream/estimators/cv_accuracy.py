@@ -69,7 +69,7 @@ def accuracies_of_scores(
     # With a sketch, the difference may be negative.
     values = np.maximum(values, least_within(solution) / training.weight)
     spread = vectors * np.sqrt(values)
-    means += (unit_rotations(solution).T @ training.differences(held_out)[0])[:, None]
+    means += (unit_rotations(solution).T @ training.mean_differences(held_out)[0])[:, None]
     accuracies = np.empty(c)
     for i in range(1, c + 1):
         decision = by_lda(solution, i, solution.y_mean)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ from .heads import ClassifierHead, Head
 
 # Errors that differ by less than this fraction (of the variance of y, or of the rows) are equal up to rounding.
 _SAME = 1e-12
+# Number of residuals computed together, which stay in cache.
+_RESIDUALS_AT_A_TIME = 1 << 14
 
 States: TypeAlias = Sequence[Gram | Sketch]
 
@@ -194,21 +197,26 @@ class SquaredErrors:
 
     @classmethod
     def of(
-        cls, solution: Solution, training: Moments, held_out: Moments, unit: Float64Array
+        cls, solution: Solution, projection: Float64Array, training: Moments, held_out: Moments, unit: Float64Array
     ) -> Callable[[Float64Array, Block], SquaredErrors]:
         """Return a function that computes the sums from the scores of a block, centred on the mean of its fold."""
         c = solution.n_components
         loads = solution.y_loadings[:, :c] * (solution.y_scale / unit)[:, None]
-        offset = training.differences(held_out)[0] @ solution.projection(c)
+        offset = training.mean_differences(held_out)[0] @ projection
+        step = max(1, _RESIDUALS_AT_A_TIME // ((c + 1) * len(unit)))
 
         def summarise(scores: Float64Array, block: Block) -> SquaredErrors:
-            residual = ((block.Y - training.y_origin) - training.y_offset) / unit
-            weight = block.weights
-            sums = [weight @ residual**2]
-            for score, load in zip((scores + offset).T[:, :, None], loads.T, strict=True):
-                residual -= score * load
-                sums.append(weight @ residual**2)
-            return cls(np.array(sums))
+            centred, weight = ((block.Y - training.y_origin) - training.y_offset) / unit, block.weights
+            sums = np.zeros((c + 1, len(unit)))
+            for first in range(0, block.n_rows, step):
+                rows = slice(first, first + step)
+                residuals = np.concatenate(
+                    [centred[None, rows], (scores[rows] + offset).T[:, :, None] * loads.T[:, None]]
+                )
+                for before, after in pairwise(residuals):
+                    np.subtract(before, after, out=after)
+                sums += weight[rows] @ np.square(residuals, out=residuals)
+            return cls(sums)
 
         return summarise
 

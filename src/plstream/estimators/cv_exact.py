@@ -203,13 +203,12 @@ class _Fit:
                 )
             return
         unit = y_units(training[-1], scale=self.settings.scale)[1]
+        projections = {fold: solution.projection(solution.n_components) for fold, solution in solutions.items()}
         summaries = {
-            fold: SquaredErrors.of(solution, training[fold], folds[fold], unit) for fold, solution in solutions.items()
+            fold: SquaredErrors.of(solution, projections[fold], training[fold], folds[fold], unit)
+            for fold, solution in solutions.items()
         }
-        squares = self.reads.held_out(
-            {fold: solution.projection(solution.n_components) for fold, solution in solutions.items()},
-            lambda fold, scores, block: summaries[fold](scores, block),
-        )
+        squares = self.reads.held_out(projections, lambda fold, scores, block: summaries[fold](scores, block))
         for fold, found in squares.items():
             rmse = np.sqrt(found.sums / folds[fold].weight) * unit
             # The first error is that of the model without components.
@@ -226,19 +225,22 @@ class _Fit:
     def remains(self, n_folds: int, used: NDArray[np.int64]) -> FoldRemains:
         """Return what is kept of each fold after the fit, from which training can continue."""
         m, q = self.rows.n_columns, self.rows.n_targets
-        folds, rows = [Moments(m, q) for _ in range(n_folds)], [np.empty((0, m)) for _ in range(n_folds)]
-        models, rotations = [self.total] * n_folds, None
+        kept, rotations, models = self.reads.held, None, []
         if not self.rows.in_memory:
             rotations = unit_rotations(self.total)
-            actions = self.reads.fold_actions(rotations)
-        for at, fold in enumerate(used):
-            folds[fold] = self.reads.folds[at]
-            if rotations is None:
-                rows[fold] = self.reads.held[at]
-            else:
-                rows[fold] = _rows_acting_as(actions[at], rotations)
-                models[fold] = self.models[at]
-        return FoldRemains(tuple(folds), tuple(rows), rotations, () if rotations is None else tuple(models))
+            kept = [_rows_acting_as(action, rotations) for action in self.reads.fold_actions(rotations)]
+            models = [self.models[at] for at in range(len(used))]
+
+        def of_every_fold(of_used: list[Any], of_empty: Any) -> tuple[Any, ...]:
+            values = dict(zip(used.tolist(), of_used, strict=True))
+            return tuple(values.get(fold, of_empty) for fold in range(n_folds))
+
+        return FoldRemains(
+            of_every_fold(self.reads.folds, Moments(m, q)),
+            of_every_fold(kept, np.empty((0, m))),
+            rotations,
+            of_every_fold(models, self.total) if models else (),
+        )
 
 
 def _rows_acting_as(action: Float64Array, R: Float64Array) -> Float64Array:

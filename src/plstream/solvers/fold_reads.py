@@ -27,6 +27,7 @@ from ..rows import Block, TrainingRows
 from ..states.folds import training_states
 from ..states.gram import Gram
 from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
+from .joint import dot_products
 from .multipass import _LARGEST_SPARSE_MEAN
 
 # Number of sets up to which separate products with vectors are faster, and bytes up to which call overhead matters.
@@ -85,7 +86,7 @@ class FoldReads:
     >>> from plstream.solvers import FoldReads
     >>> X = np.array([[1.0], [2.0], [6.0], [7.0]])
     >>> reads = FoldReads(ArrayRows(X, X), lambda first, n: (first + np.arange(n)) % 2, 2, 1).read_folds()
-    >>> actions, squares = reads.apply_jointly(np.ones((3, 1)), [0, 1, 2])
+    >>> actions, squares = reads.apply_jointly(np.ones((3, 1)), range(3))
     >>> actions.ravel().tolist(), squares.tolist()
     ([12.5, 12.5, 26.0], [12.5, 12.5, 26.0])
     """
@@ -137,10 +138,12 @@ class FoldReads:
 
     def _set_folds(self, folds: Sequence[Moments]) -> None:
         self.folds = list(folds)
-        # The rows held in memory and those of the means, with their folds; set on first use.
+        self._are_few = sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES
+        # The rows held in memory and those of the means, and the sets that do not include them; set on first use.
         self._stacked = np.empty((0, 0))
         self.training = training_states(self.folds)
         self._weight = np.array([[fold.weight] for fold in self.folds])
+        self._roots = np.sqrt(self._weight)
         self.means = np.array([fold.x_mean for fold in self.folds])
         # The mean of a fold is the sum of two numbers, but rows read again are centred on the rounded sum.
         self._errors = np.array([(fold.x_origin - fold.x_mean) + fold.x_offset for fold in self.folds])
@@ -170,11 +173,11 @@ class FoldReads:
             np.minimum(least, deviation, out=least, where=one.x_squares > 0)
         return bool((np.abs(self.means) <= _LARGEST_SPARSE_MEAN * least).all())
 
-    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+    def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V, from one read of the data."""
-        set_means = self._set_means[list(sets)]
-        set_scores = np.einsum("ij,ij->i", set_means, V)
-        if self.held and (len(sets) > _FEW_SETS or sum(rows.nbytes for rows in self.held) <= _LITTLE_BYTES):
+        set_means = self._set_means[sets.start : sets.stop]
+        set_scores = dot_products(set_means, V)
+        if self.held and (len(sets) > _FEW_SETS or self._are_few):
             return self._stacked_actions(V, sets, set_means, set_scores)
         total = _Actions(np.zeros_like(V), np.zeros(len(V)))
         if self.held:
@@ -191,18 +194,19 @@ class FoldReads:
         return total.actions, total.squares
 
     def _stacked_actions(
-        self, V: Float64Array, sets: Sequence[int], set_means: Float64Array, set_scores: Float64Array
+        self, V: Float64Array, sets: range, set_means: Float64Array, set_scores: Float64Array
     ) -> tuple[Float64Array, Float64Array]:
         """Return the same from two products with all rows in memory, followed by one row for the mean of each fold."""
-        n_folds, roots = self.n_folds, np.sqrt(self._weight)
+        n_folds, roots = self.n_folds, self._roots
         if len(self._stacked) == 0:
             self._stacked = np.concatenate([*self.held, roots * self._fold_means])
             folds = np.arange(n_folds)
-            self._stacked_folds = np.concatenate([np.repeat(folds, list(map(len, self.held))), folds])[:, None]
+            row_folds = np.concatenate([np.repeat(folds, list(map(len, self.held))), folds])
+            self._absent = row_folds[:, None] == np.arange(n_folds + 1)
         scores = self._stacked @ V.T
         between = scores[-n_folds:]
         between -= roots * set_scores
-        np.copyto(scores, 0.0, where=self._stacked_folds == np.asarray(sets))
+        np.copyto(scores, 0.0, where=self._absent[:, sets.start : sets.stop])
         if n_folds == 2:
             # A single training fold has no difference from its mean.
             between[:, [left_out < 2 for left_out in sets]] = 0.0
@@ -210,7 +214,7 @@ class FoldReads:
         actions -= np.dot(roots[:, 0], between)[:, None] * set_means
         return actions, np.einsum("ij,ij->j", scores, scores)
 
-    def _add_held(self, V: Float64Array, sets: Sequence[int], total: _Actions) -> None:
+    def _add_held(self, V: Float64Array, sets: range, total: _Actions) -> None:
         """Add the actions of rows in memory, without the differences between means."""
         for fold, rows in enumerate(self.held):
             for k, left_out in enumerate(sets):
@@ -221,7 +225,7 @@ class FoldReads:
                     total.squares[k] += scores @ scores
 
     def _add_rows(
-        self, rows: Float64Array, scores: Float64Array, sets: Sequence[int], total: _Actions, sign: float
+        self, rows: Float64Array, scores: Float64Array, sets: range, total: _Actions, sign: float
     ) -> Float64Array:
         """Add one row per fold, with the weight of the fold, to the sets that include the fold."""
         absent = np.arange(self.n_folds)[:, None] == np.asarray(sets)
@@ -354,7 +358,7 @@ class FoldGrams:
     def __init__(self, folds: Sequence[Gram]) -> None:
         self.training = training_states(folds)
 
-    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+    def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
         actions, squares = zip(*(self.training[k].apply(v) for k, v in zip(sets, V, strict=True)), strict=True)
         return np.array(actions), np.array(squares)
@@ -363,7 +367,7 @@ class FoldGrams:
 class _BlockActions:
     """The contribution of a block to the actions, of rows centred on the means of their folds."""
 
-    def __init__(self, reads: FoldReads, V: Float64Array, sets: Sequence[int]) -> None:
+    def __init__(self, reads: FoldReads, V: Float64Array, sets: range) -> None:
         self.reads = reads
         # Products with six columns are slower than with eight.
         n_more = -len(V) % _COLUMNS

@@ -57,7 +57,7 @@ def held_out_errors(
     common = rotations.T @ held_out.cross * scaling.y_factor - np.tril(products, -1) @ loads
     changes = loads * (np.diag(products)[:, None] * loads - 2 * common)
     squares = held_out.y_squares * scaling.y_factor * scaling.y_factor + _running_sums(changes)
-    dx, dy, _ = training.differences(held_out)
+    dx, dy = training.mean_differences(held_out)
     offsets = dy * scaling.y_factor - _running_sums((rotations.T @ dx)[:, None] * loads)
     found = np.sqrt(np.maximum(squares, 0.0) / held_out.weight + offsets**2) / scaling.y_factor
     return found[np.arange(1, factors.x_weights.shape[1] + 1).clip(max=c)]

@@ -31,7 +31,7 @@ class JointGramAction(Protocol):
     def variance_resolution(self) -> float:
         """Relative variance below which a direction cannot be distinguished from rounding errors."""
 
-    def apply_jointly(self, V: Float64Array, sets: Sequence[int]) -> tuple[Float64Array, Float64Array]:
+    def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
 
 
@@ -52,7 +52,7 @@ def joint_solutions(
 def solve_jointly(
     moments: Sequence[Moments],
     gram: JointGramAction,
-    sets: Sequence[int],
+    sets: range,
     scalings: Sequence[Scaling],
     n_components: int,
 ) -> list[Factors]:
@@ -64,7 +64,7 @@ def solve_jointly(
         The moments of each set.
     gram : JointGramAction
         The action of Xc'Xc of each set.
-    sets : sequence of int
+    sets : range
         Identifiers of the sets in the Gram action.
     scalings : sequence of Scaling
         The divisors of the columns of each set.
@@ -81,37 +81,36 @@ def solve_jointly(
     # As in solve_pls (see the comments there), with the sets as first axis.
     W, P, R = np.zeros((3, n_sets, n_components, m))
     Q, squares = np.zeros((n_sets, n_components, q)), np.zeros((n_sets, n_components))
-    noise = gram.rounding * np.sqrt(x_squares * y_squares)
+    noise, least = gram.rounding * np.sqrt(x_squares * y_squares), gram.variance_resolution * x_squares
     found, each = np.zeros(n_sets, dtype=np.intp), np.arange(n_sets)
     for i in range(min(n_components, m)):
-        left = _norms(C)
-        exhausted = left <= noise
-        if exhausted.all():
-            break
+        exhausted = _norms(C) <= noise
         if exhausted.any():
+            if exhausted.all():
+                break
             # Sets without further components are zero from here on.
-            C[exhausted], left[exhausted] = 0.0, 1.0
-        w = _dominant_left_vectors(C, left)
-        w = _project_out(W[:, :i], W[:, :i], w)
+            C[exhausted] = 0.0
+        w = _project_out(W[:, :i], W[:, :i], _dominant_left_vectors(C))
         lengths = np.copysign(_norms(w), w[each, np.abs(w).argmax(axis=1)])
-        w /= np.where(lengths, lengths, 1.0)[:, None]
+        w = w / np.where(lengths, lengths, 1.0)[:, None]
         r = _project_out(R[:, :i], P[:, :i], _project_out(R[:, :i], P[:, :i], w))
         action, tau = gram.apply_jointly(factor * r, sets)
         action *= factor
         length = _norms(r)
-        stands_out = tau > gram.variance_resolution * x_squares * length**2
-        if not stands_out.any():
-            break
-        action = _project_out(P[:, :i], R[:, :i], action)
+        stands_out = tau > least * length**2
+        action, share = _project_out(P[:, :i], R[:, :i], action), tau
         if not stands_out.all():
+            if not stands_out.any():
+                break
             for array in (C, w, r, action, tau):
                 array[~stands_out] = 0.0
-        share = (1.0 / np.where(stands_out, tau, 1.0))[:, None]
+            share = np.where(stands_out, tau, 1.0)
+        share = (1.0 / share)[:, None]
         W[:, i], P[:, i], R[:, i], squares[:, i] = w, action * share, r, tau
         products = C @ _transposed(R[:, : i + 1])
         Q[:, i] = products[:, :, i] * share
         C -= products @ P[:, : i + 1]
-        noise += gram.variance_resolution * x_squares * length * _norms(Q[:, i])
+        noise += least * length * _norms(Q[:, i])
         found[stands_out] = i + 1
     solutions = []
     for k, scaling in enumerate(scalings):
@@ -123,17 +122,21 @@ def solve_jointly(
     return solutions
 
 
-def _dominant_left_vectors(C: Float64Array, length: Float64Array) -> Float64Array:
-    if C.shape[1] == 1:
-        return C[:, 0] / length[:, None]
-    return np.array([dominant_left_vector(one / size) for one, size in zip(C, length, strict=True)])
+def _dominant_left_vectors(C: Float64Array) -> Float64Array:
+    return C[:, 0] if C.shape[1] == 1 else np.array(list(map(dominant_left_vector, C)))
 
 
 def _norms(arrays: Float64Array) -> Float64Array:
     """Return the root of the sum of squares of each array."""
     vectors = arrays.reshape(len(arrays), -1)
-    norms: Float64Array = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    norms: Float64Array = np.sqrt(dot_products(vectors, vectors))
     return norms
+
+
+def dot_products(left: Float64Array, right: Float64Array) -> Float64Array:
+    """Return the dot product of each row with the corresponding one; faster than ``einsum`` for few rows."""
+    products: Float64Array = (left[:, None] @ right[:, :, None])[:, 0, 0]
+    return products
 
 
 def _transposed(matrices: Float64Array) -> Float64Array:

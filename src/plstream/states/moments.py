@@ -191,14 +191,19 @@ class Moments:
         """Return the same, and the combined sums of squares."""
         total = self.weight + other.weight
         f = self.weight * (other.weight / total) if total > 0 else 0.0
-        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
-        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
+        dx, dy = self.mean_differences(other)
         with np.errstate(over="ignore"):
             x_squares = self.x_squares + (other.x_squares + f * dx**2)
             y_squares = self.y_squares + (other.y_squares + f * dy**2)
         if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
             raise ValueError(TOO_LARGE)
         return dx, dy, f, x_squares, y_squares
+
+    def mean_differences(self, other: Moments) -> tuple[Float64Array, Float64Array]:
+        """Return the means of X and Y of another state, less those of this one."""
+        dx = (other.x_origin - self.x_origin) + (other.x_offset - self.x_offset)
+        dy = (other.y_origin - self.y_origin) + (other.y_offset - self.y_offset)
+        return dx, dy
 
     def add_class(self, at: int) -> Self:
         """Insert a response for a new class, with zero sums, at a position among the others."""
