@@ -99,6 +99,16 @@ def test_equals_a_loop_of_fits(way, n, m, q, c, n_folds, scale, weighted, kind, 
     assert relative_error(model.coef_, chosen.coef_) < 1e-7
 
 
+@ways
+def test_large_folds(way, monkeypatch):
+    X, Y = regression_data(5000, 5, 3)
+    rng = np.random.default_rng(0)
+    folds, weight = rng.integers(2, size=5000), rng.uniform(0.2, 3.0, 5000)
+    take(way, monkeypatch)
+    model = IncrementalPLSCV(4, cv=2).fit(X, Y, weight, folds=folds)
+    np.testing.assert_allclose(split_rmse(model), loop_rmse(X, Y, folds, 4, weight), rtol=1e-9)
+
+
 def hostile(kind, n=48, m=12):  # noqa: C901
     X, y = regression_data(n, m, seed=3)
     rng = np.random.default_rng(0)
