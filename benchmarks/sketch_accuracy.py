@@ -16,7 +16,7 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +37,7 @@ from plstream import IncrementalPLS
 from plstream.estimators import settings
 from plstream.solvers import Factors, Scaling, solve_scaled
 from plstream.states import Sketch, held_rows, sketch
+from plstream.states.held_rows import HeldRows
 
 Float64Array: TypeAlias = NDArray[np.float64]
 FloatArray: TypeAlias = NDArray[np.floating]
@@ -249,10 +250,10 @@ class Truncated(Sketch):
         return solve_scaled(self, self, Scaling.of(self, scale=False), self.n_components)
 
     def _compress(self) -> None:
-        S = np.concatenate(self.pieces)
+        S = np.concatenate(self.held.pieces)
         leading = linalg.eigh(S @ S.T, driver="evd")[1][:, : -self.size - 1 : -1].T @ S
         V = linalg.qr(np.hstack([self.directions(), leading.T]), mode="economic")[0][:, : self.size]
-        self.pieces = (linalg.qr(S @ V, mode="r")[0][: self.size] @ V.T,)
+        self.held = HeldRows((linalg.qr(S @ V, mode="r")[0][: self.size] @ V.T,))
 
 
 class WeightsKept(Truncated):
@@ -281,7 +282,7 @@ class NoResidual(Sketch):
 
     def _compress(self) -> None:
         super()._compress()
-        self.residuals = ()
+        self.held = replace(self.held, residuals=())
 
 
 class Isotropic(Sketch):
@@ -289,10 +290,11 @@ class Isotropic(Sketch):
 
     def _compress(self) -> None:
         super()._compress()
-        self.residuals = tuple(
+        residuals = tuple(
             residual._replace(diagonal=np.full_like(residual.diagonal, residual.diagonal.mean()))
-            for residual in self.residuals
+            for residual in self.held.residuals
         )
+        self.held = replace(self.held, residuals=residuals)
 
 
 def all_combinations(gram: FloatArray, T: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:

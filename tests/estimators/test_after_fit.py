@@ -65,7 +65,7 @@ def test_a_seed_acts_on_the_rotations_as_all_rows_do(kind, scale, monkeypatch):
         # A hundredth of the variance or more is lost, so rows are in float32.
         np.testing.assert_allclose(action, expected, rtol=0, atol=3e-6 * np.abs(expected).max())
         assert square == pytest.approx(r @ expected, rel=1e-5)
-    total = sum(state.unit**2 * (piece.astype(float) ** 2).sum(axis=0) for piece in state.pieces) + state.lost
+    total = sum(state.unit**2 * (piece.astype(float) ** 2).sum(axis=0) for piece in state.held.pieces) + state.lost
     np.testing.assert_allclose(total, state.x_squares, rtol=1e-5)
 
 
@@ -77,7 +77,7 @@ def test_a_seed_has_the_solution_in_any_units(size):
     W = IncrementalPLS(3, scale=size == 1)
     W._fitted = model._fitted.streamed(Settings.of(model)).after(model._fitted.streamed(Settings.of(model)).stream)
     assert max(sines(W.x_weights_, model.x_weights_)) < 1e-4
-    assert np.isfinite(state.errors.sums).all()
+    assert np.isfinite(state.errors.action.sums).all()
 
 
 def test_the_solution_stays_bit_identical():

@@ -553,13 +553,14 @@ def test_a_sketch_of_few_rows_and_all_directions(compressed, residuals, path):
     save(model, path)
     document, tensors = take_apart(path.read_bytes())
     state = document["model"]["fields"]["_fitted"]["fields"]["stream"]["fields"]["state"]["fields"]
+    held = state["held"]["fields"]
     assert state["compressed"]
-    assert state["residuals"]
+    assert held["residuals"]
     state["compressed"] = compressed
     if not residuals:
-        for piece in state["pieces"]:
+        for piece in held["pieces"]:
             del tensors[piece["tensor"]]
-        state["pieces"] = []
+        held["pieces"] = []
     refused(path, put_together(document, tensors), "there is a compressed row for every component")
 
 

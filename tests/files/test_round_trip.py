@@ -156,7 +156,7 @@ def test_large_sketch_in_float32(through_file):
     model = IncrementalPLS(solver="sketch", sketch_size=4)
     for start in range(0, 201, 3):
         model.partial_fit(X[start : start + 3].astype(np.float32), y[start : start + 3])
-    assert model._fitted.stream.state.dtype == np.float32
+    assert model._fitted.stream.state.held.dtype == np.float32
     assert model._fitted.stream.n_waiting
     assert_identical(through_file(model), model)
 

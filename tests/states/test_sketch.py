@@ -12,9 +12,9 @@ from scipy import sparse
 from plstream.rows import Block
 from plstream.solvers import Scaling, solve_scaled
 from plstream.states import Buffered, Gram, Sketch
-from plstream.states.held_rows import SparseRows, combine, products
+from plstream.states.held_rows import HeldRows, SparseRows, combine, products
 from plstream.states.moments import moments_of
-from plstream.states.sketch_errors import ActionErrors
+from plstream.states.sketch_errors import ActionErrors, SketchErrors
 from tests.oracles import regression_data
 
 
@@ -103,12 +103,12 @@ def test_better_than_plain_truncation():
 def test_merge_of_parts(scale):
     X, Y = spectrum_data(4000, 300, 0.5)
     parts = [sketched(X[rows], Y[rows], 96, scale=scale) for rows in np.array_split(np.arange(4000), 8)]
-    others = [part.current().pieces[0].copy() for part in parts]
+    others = [part.current().held.pieces[0].copy() for part in parts]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.merged(part)
     for part, before in zip(parts[1:], others[1:], strict=True):
-        np.testing.assert_array_equal(part.current().pieces[0], before)
+        np.testing.assert_array_equal(part.current().held.pieces[0], before)
     merged = whole.current()
     assert merged.n_rows == 4000
     assert merged.n_held <= 3 * 96 + 1
@@ -124,7 +124,7 @@ def test_merge_of_parts_in_very_different_units(unit, scale):
     parts = [sketched(X[rows], Y[rows], 20, scale=scale) for rows in np.array_split(np.arange(600), 2)]
     for first, second in (parts, parts[::-1]):
         merged = first.merged(second).current()
-        assert np.isfinite(merged.errors.sums).all()
+        assert np.isfinite(merged.errors.action.sums).all()
         assert np.isfinite(merged.subspace_error).all()
         exact = weights_of(Gram(100, 1).update(X, Y), 2, scale=scale)
         assert smallest_cosine(weights_of(merged, 2, scale=scale), exact) > 0.9
@@ -215,7 +215,7 @@ def test_units_do_not_matter(scale, unit):
     """Not even when rows are kept in float32, which knows no such numbers."""
     X, Y = spectrum_data(2000, 100, 0.25)
     expected, state = sketched(X, Y, 20, scale=scale).current(), sketched(X * unit, Y * unit, 20, scale=scale).current()
-    assert state.dtype == np.float32
+    assert state.held.dtype == np.float32
     np.testing.assert_allclose(weights_of(state, 3, scale=scale), weights_of(expected, 3, scale=scale), atol=1e-9)
     assert state.lost.sum() / state.x_squares.sum() == pytest.approx(expected.lost.sum() / expected.x_squares.sum())
 
@@ -225,7 +225,7 @@ def test_units_that_grow_during_training():
     X *= np.geomspace(1e-60, 1e60, 2000)[:, None]
     state = sketched(X, Y, 20, scale=True).current()
     exact = Gram(100, 1).update(X, Y)
-    assert np.isfinite(np.concatenate(state.pieces)).all()
+    assert np.isfinite(np.concatenate(state.held.pieces)).all()
     assert smallest_cosine(weights_of(state, 2, scale=True), weights_of(exact, 2, scale=True)) > 0.99
 
 
@@ -258,14 +258,14 @@ def test_constant_data():
 def test_float32_only_when_much_is_lost():
     rng = np.random.default_rng(0)
     low_rank = rng.normal(size=(500, 5)) @ rng.normal(size=(5, 50))
-    assert sketched(low_rank, low_rank[:, :1], 10).state.dtype == np.float64
+    assert sketched(low_rank, low_rank[:, :1], 10).state.held.dtype == np.float64
     X, Y = spectrum_data(500, 50, 0.25)
     lossy = sketched(X, Y, 10)
-    assert lossy.state.dtype == np.float32
+    assert lossy.state.held.dtype == np.float32
     merged = sketched(low_rank, low_rank[:, :1], 10).merged(lossy).current()
-    assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float32)}
+    assert {piece.dtype for piece in merged.held.pieces} == {np.dtype(np.float32)}
     merged = sketched(1e6 * low_rank, low_rank[:, :1], 10).merged(lossy).current()
-    assert {piece.dtype for piece in merged.pieces} == {np.dtype(np.float64)}
+    assert {piece.dtype for piece in merged.held.pieces} == {np.dtype(np.float64)}
     assert merged.subspace_error.max() < 1e-6
 
 
@@ -313,7 +313,7 @@ def assert_same_states(state, other):
             arrays, others = (chain(*each) if name == "residuals" else each for each in (value, getattr(other, name)))
             for array, expected in zip(arrays, others, strict=True):
                 np.testing.assert_array_equal(array, expected)
-        elif isinstance(value, ActionErrors):
+        elif isinstance(value, HeldRows | SketchErrors | ActionErrors):
             assert_same_states(value, getattr(other, name))
         else:
             np.testing.assert_array_equal(value, getattr(other, name))
@@ -441,7 +441,7 @@ def test_sparse_rows_that_wait_are_independent():
     assert_same_states(one_by_one.current().settle(), one.current().settle())
     merged = one.merged(other).current()
     assert merged.n_rows == 620
-    assert all(isinstance(piece, np.ndarray) for piece in merged.pieces)
+    assert all(isinstance(piece, np.ndarray) for piece in merged.held.pieces)
     assert not one.without_waiting().n_waiting
 
 

@@ -14,7 +14,7 @@ from .._core.warnings import warn_user
 from ..solvers.completion import FactorModel, Gaps
 from ..solvers.solution import Solution
 from ..states import Buffered, Folds, Gram, Moments, Sketch
-from ..states.sketch import SEED_SAFETY
+from ..states.sketch_errors import SEED_SAFETY
 from .heads import ClassifierHead, Head, RegressionHead
 from .missing import CompletingStream
 from .settings import Settings, Stream, buffered
@@ -181,13 +181,13 @@ def warn_of_small_sketch(state: Gram | Sketch, solution: Solution) -> None:
     """Warn if a sketch is too small for the components it is solved for."""
     errors: Float64Array = solution.subspace_error
     # After an exact fit, estimates are on the safe side: likely errors are smaller by this factor.
-    safety = SEED_SAFETY if isinstance(state, Sketch) and state.unresolved else 1.0
+    safety = SEED_SAFETY if isinstance(state, Sketch) and state.errors.unresolved else 1.0
     too_large = errors > safety * LARGEST_SUBSPACE_ERROR
     if isinstance(state, Sketch) and too_large.any():
         good = int(np.argmax(too_large))
         why = f"sketch_size={state.size} is small for this data"
         advice = "Use a larger sketch_size, or fewer components."
-        if state.unresolved:
+        if state.errors.unresolved:
             why = "fit keeps only as much of its rows as its own solution needs"
             advice = "If more rows will follow, fit with solver='gram' or 'sketch', or fit all rows again."
         warn_user(

@@ -287,7 +287,9 @@ def _with_states_alike(*models: tuple[Fitted, Settings]) -> list[Any]:
     """Return two models with streams; if one has a sketch after exact reads, the other gets a sketch too."""
     streamed = [fitted.streamed(settings) for fitted, settings in models]
     sketches = [fitted.stream.state for fitted in streamed if fitted.solver == "sketch"]
-    by_reads = any(fitted.moments is not None for fitted, _ in models) or any(state.unresolved for state in sketches)
+    by_reads = any(fitted.moments is not None for fitted, _ in models) or any(
+        state.errors.unresolved for state in sketches
+    )
     if len(sketches) == 1 and by_reads:
         size = sketches[0].size
         return [fitted if fitted.solver == "sketch" else fitted.as_sketch(size) for fitted in streamed]

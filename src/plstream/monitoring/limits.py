@@ -207,13 +207,13 @@ def _of_rows(state: Sketch, solution: Solution, factor: Float64Array, variances:
         tr K^2 + 2 tr ADA' + tr D^2,  tr K^3 + 3 tr KADA' + 3 tr AD^2A' + tr D^3.
     """
     right = (state.unit * factor)[:, None] * solution.x_rotations
-    scores = np.concatenate([piece @ right for piece in state.pieces])
+    scores = np.concatenate([piece @ right for piece in state.held.pieces])
     n, second, third = state.n_held, 0.0, 0.0
-    least = state.unresolved * float(np.square(state.unit * factor)[factor > 0].mean())
+    least = state.errors.unresolved * float(np.square(state.unit * factor)[factor > 0].mean())
     K, KD = np.zeros((n, n)), np.zeros((n, n))
     for start in range(0, len(factor), _COLUMNS_AT_A_TIME):
         part = slice(start, start + _COLUMNS_AT_A_TIME)
-        rows = np.concatenate([piece[:, part] for piece in state.pieces]) * (state.unit[part] * factor[part])
+        rows = np.concatenate([piece[:, part] for piece in state.held.pieces]) * (state.unit[part] * factor[part])
         rows -= scores @ solution.x_loadings[part].T
         squares = np.einsum("ij,ij->j", rows, rows)
         D = np.maximum(variances[part] - squares, 0.0)

@@ -1,15 +1,19 @@
-"""Linear algebra of the rows of a sketch, stored in several pieces, and of its residual."""
+"""The rows that a sketch holds, in several pieces, with the residual that they do not represent, and their products."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .._core.schema import Numbers, stored
+from .._core.schema import Choice, Each, Numbers, Object, stored
 from .._core.signs import peak_signs
+from .._core.threads import single_threaded_blas
 from .._core.types import Array, Float64Array, FloatArray, Rows
 from ..rows import Block
 from .moments import Moments
@@ -21,12 +25,15 @@ _SUBSPACE_STEPS = 2
 _MANY_MORE = 3
 # Largest mean of a column of sparse rows, in standard deviations, for centred products.
 _LARGEST_SPARSE_MEAN = 1e2
+# The residual of a column is increased by the part that the held directions remove, by at most the inverse of this.
+_LEAST_FREE_SHARE = 0.5
 # Number of rows of a large array processed at a time.
-ROWS_AT_A_TIME = 32
+_ROWS_AT_A_TIME = 32
 _COLUMNS_AT_A_TIME = 1024
 # A smaller share of the variance is a rounding error.
 NOTHING_LOST = 1e-13
-ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
+_ROWS = Numbers(None, "m", dtypes=("float64", "float32"), any_order=True)
+_TYPES = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class SparseRows:
@@ -114,8 +121,8 @@ def products(piece: Piece, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         scores = piece @ V
         return piece.combined(scores).T, np.square(scores).sum(axis=0)
     action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
-    for start in range(0, len(piece), ROWS_AT_A_TIME):
-        rows = piece[start : start + ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+    for start in range(0, len(piece), _ROWS_AT_A_TIME):
+        rows = piece[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
         scores = rows @ V
         action += rows.T @ scores
         squares += np.square(scores).sum(axis=0)
@@ -127,8 +134,22 @@ class Residual(NamedTuple):
     """The part not represented by the rows: a diagonal, outside of the directions in which the rows are exact."""
 
     diagonal: Annotated[Float64Array, Numbers("m", least=0)]
-    directions: Annotated[FloatArray, ROWS]
+    directions: Annotated[FloatArray, _ROWS]
     """Orthonormal rows H, of shape (k, m)."""
+
+    @classmethod
+    def of(
+        cls, rows: FloatArray, leading: FloatArray, R: Float64Array, squares: Float64Array
+    ) -> tuple[Residual, Float64Array]:
+        """Return the residual, and the sums of squares that rows lack of those of all columns.
+
+        It vanishes on the columns of R and the ``leading`` rows.
+        """
+        lost = np.maximum(squares - column_squares(rows), 0.0)
+        weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
+        directions = np.concatenate([unit_rows(leading), weights.astype(rows.dtype)])
+        free = 1.0 - column_squares(directions)
+        return cls(lost / np.maximum(free, _LEAST_FREE_SHARE), directions), lost
 
     def act(self, V: FloatArray) -> FloatArray:
         """Return (I - H'H) diag (I - H'H) V, for a vector or the columns of a matrix."""
@@ -146,12 +167,160 @@ class Residual(NamedTuple):
         basis = linalg.qr(both, mode="economic", check_finite=False)[0]
         return self._replace(directions=basis.T.astype(self.directions.dtype))
 
+    def scaled(self, ratio: Float64Array) -> Residual:
+        """Return the residual with every column multiplied by a number; it vanishes in the same directions."""
+        diagonal = self.diagonal * ratio**2
+        if not np.ptp(ratio):
+            return self._replace(diagonal=diagonal)
+        # Up to a constant factor: only the span matters.
+        inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
+        turned = _scaled(self.directions, inverse, self.directions.dtype)
+        return Residual(diagonal, linalg.qr(turned.T, mode="economic")[0].T)
+
     def _off(self, V: FloatArray) -> FloatArray:
         off = V.copy()
-        for start in range(0, len(self.directions), ROWS_AT_A_TIME):
-            rows = self.directions[start : start + ROWS_AT_A_TIME].astype(V.dtype, copy=False)
+        for start in range(0, len(self.directions), _ROWS_AT_A_TIME):
+            rows = self.directions[start : start + _ROWS_AT_A_TIME].astype(V.dtype, copy=False)
             off -= rows.T @ (rows @ off)
         return off
+
+
+@stored(rules={"all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces)})
+@dataclass(frozen=True)
+class HeldRows:
+    r"""The matrix :math:`A = S^T S + (I - H^T H) \operatorname{diag}(\rho) (I - H^T H)`, with rows S in several pieces.
+
+    It is never modified, so copies of a state share it.
+    """
+
+    pieces: Annotated[tuple[Any, ...], Each(_ROWS)] = ()
+    residuals: Annotated[tuple[Residual, ...], Each(Object(Residual, m="m"))] = ()
+    """The second term; several after merges."""
+    dtype: Annotated[Any, Choice(*_TYPES)] = _TYPES[1]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return n_rows_of(self.pieces)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(array.nbytes for array in chain(self.pieces, *self.residuals))
+
+    @property
+    def has_sparse_rows(self) -> bool:
+        """Whether some rows are sparse."""
+        return any(isinstance(piece, SparseRows) for piece in self.pieces)
+
+    def act(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
+        action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
+        for piece in self.pieces:
+            by_rows, lengths = products(piece, V)
+            action += by_rows
+            squares += lengths
+        for residual in self.residuals:
+            by_column = residual.act(V)
+            action += by_column
+            squares += (V * by_column).sum(axis=0)
+        return action, squares
+
+    def act_in_own_precision(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the same in the precision of the rows."""
+        lengths = np.linalg.norm(V, axis=0)
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        action, squares = self.act((V / lengths).astype(self.dtype))
+        return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
+
+    def with_pieces(self, *pieces: Any) -> Self:
+        """Return the rows with further ones."""
+        return replace(self, pieces=self.pieces + pieces)
+
+    def merged(self, other: HeldRows) -> Self:
+        """Return the rows and residuals of both."""
+        return replace(self, pieces=self.pieces + other.pieces, residuals=self.residuals + other.residuals)
+
+    def scaled(self, ratio: Float64Array, dtype: Any = None) -> Self:
+        """Return the rows, possibly in another precision, with every column multiplied by a number."""
+        dtype = dtype or self.dtype
+        return replace(
+            self,
+            pieces=tuple(_scaled(piece, ratio, dtype) for piece in self.pieces),
+            residuals=tuple(residual.scaled(ratio) for residual in self.residuals),
+            dtype=dtype,
+        )
+
+    def with_columns_cleared(self, columns: NDArray[np.bool_]) -> Self:
+        """Return the rows with some columns set to zero."""
+        return replace(
+            self,
+            pieces=tuple(clear_columns(piece, columns) for piece in self.pieces),
+            residuals=tuple(
+                Residual(*(np.where(columns, 0, array) for array in residual)) for residual in self.residuals
+            ),
+        )
+
+    def as_type(self, dtype: Any) -> Self:
+        """Return the rows in another precision."""
+        return replace(
+            self,
+            pieces=tuple(piece.astype(dtype, copy=False) for piece in self.pieces),
+            residuals=tuple(
+                residual._replace(directions=residual.directions.astype(dtype, copy=False))
+                for residual in self.residuals
+            ),
+            dtype=np.dtype(dtype),
+        )
+
+    def corrected(self, rows: FloatArray, R: Float64Array) -> Self:
+        """Return rows whose action on the columns of R is that of the given rows."""
+        turned, rows = R.astype(self.dtype), rows.astype(self.dtype)
+        return replace(
+            self,
+            pieces=(rows, *(piece - (piece @ turned) @ rows for piece in self.pieces)),
+            residuals=tuple(residual.without(R) for residual in self.residuals),
+        )
+
+    def compressed(self, R: Float64Array, size: int, squares: Float64Array) -> tuple[Self, Float64Array]:
+        r"""Return combinations of the rows with the same action on the columns of R, and the sums of squares they lack.
+
+        :math:`T = S R` is orthonormal, and :math:`S^T T = A R`, after the action of the residuals on R is converted to
+        a few more rows. ``squares`` are the sums of squares of the columns of all data.
+        """
+        with single_threaded_blas():  # Too little work for threads.
+            brought = tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
+            pieces = self.pieces + brought
+            gram: FloatArray | ImplicitProducts = (
+                ImplicitProducts(pieces, self.dtype)
+                if self.has_sparse_rows
+                else inner_products(pieces).astype(self.dtype)
+            )
+            T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
+            T = linalg.qr(T, mode="economic", check_finite=False)[0]
+            U, variances = leading_combinations(gram, T, min(size, len(R)) - T.shape[1])
+            kept = combine(np.hstack([U, T]), pieces, self.dtype)
+        # Rounding errors in a constant column would be scaled up if it varies a little later.
+        kept[:, squares == 0] = 0
+        dropped = column_squares(*pieces).sum() - column_squares(kept).sum()
+        if not self.residuals and dropped <= NOTHING_LOST * squares.sum():
+            return replace(self, pieces=(kept,)), np.zeros(len(squares))
+        leading = kept[: len(variances)]
+        add_along(leading, variances, self.residuals, brought)
+        residual, lost = Residual.of(kept, leading, R, squares)
+        return replace(self, pieces=(kept,), residuals=(residual,)), lost
+
+
+def clear_columns(rows: Any, columns: NDArray[np.bool_]) -> Any:
+    """Return rows with some columns set to zero."""
+    return rows.times(~columns) if isinstance(rows, SparseRows) else np.where(columns, 0, rows)
+
+
+def _scaled(rows: Any, ratio: Float64Array, dtype: Any) -> Any:
+    """Return rows times a ratio per column, multiplied in float64 without a float64 copy."""
+    if isinstance(rows, SparseRows):
+        return rows.times(ratio)
+    return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
 
 
 def leading_columns(C: Float64Array, n: int) -> Float64Array:

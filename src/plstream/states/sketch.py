@@ -24,40 +24,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from itertools import chain
-from math import sqrt
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from .._core.schema import Boolean, Choice, Count, Each, Number, Numbers, Object, is_in_proportion, stored
-from .._core.threads import single_threaded_blas
+from .._core.schema import Boolean, Count, Numbers, Object, is_in_proportion, stored
 from .._core.types import Float64Array, FloatArray
 from ..pls import Factors, largest_sine, solve_pls
 from ..rows import Block
 from .gram import Gram
 from .held_rows import (
     NOTHING_LOST,
-    ROWS,
-    ImplicitProducts,
+    HeldRows,
     Residual,
     SparseRows,
-    add_along,
+    clear_columns,
     column_squares,
-    combine,
-    inner_products,
     leading_columns,
-    leading_combinations,
     mixture,
     n_rows_of,
-    products,
-    rows_acting_on,
-    unit_rows,
 )
 from .moments import ROUNDING, Moments, centred_rows, moments_of
-from .sketch_errors import ActionErrors, Totals
+from .sketch_errors import SEED_SAFETY, SketchErrors, Totals, errors_of_loss, errors_of_seed
 
 # Directions of y used by a compression; enough for the solution that it preserves.
 _DIRECTIONS_OF_Y_PER_COMPONENT = 2
@@ -66,8 +56,6 @@ _MORE_DIRECTIONS_OF_Y = 16
 _LEAST_PRESERVED = 1e-13
 # If this share of the variance is discarded, the rounding errors of float32 are negligible.
 _SINGLE_PRECISION_LOSS = 0.01
-# The residual of a column is increased by the part that the held directions remove, by at most the inverse of this.
-_LEAST_FREE_SHARE = 0.5
 # The unit of the rows follows the columns' root sums of squares to within this factor.
 _FAR_OFF = 2.0**20
 _WIDEST_FOR_COMPRESSION = 1.1
@@ -77,20 +65,18 @@ _SMALLEST_UNIT = 1e-100
 # the sketch do not fade with it. The former values are forgotten slowly.
 _LEAST_QUIET, _MOST_QUIET = 1e-2, 1e-20
 _FADING_OF_THE_LOUDEST = 0.25
-# Estimated errors of a state that starts from a solution are multiplied by this: on five real data sets in five orders,
-# true errors were up to 2.4 times the estimates.
-SEED_SAFETY = 2.5
 # Maximum number of rows of a sketch, which are allocated when training continues.
 MOST_ROWS = 1 << 25
 
 
 @stored(
     rules={
-        "all rows have one type": lambda its: all(piece.dtype == its.dtype for piece in its.pieces),
-        "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.pieces) <= 3 * its.size + 1,
+        "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.held.pieces) <= 3 * its.size + 1,
         # Otherwise, a small file could take long to solve.
         "there is a compressed row for every component": lambda its: (
-            n_rows_of(its.pieces) >= min(its.n_components, len(its.unit)) if its.compressed else not its.residuals
+            n_rows_of(its.held.pieces) >= min(its.n_components, len(its.unit))
+            if its.compressed
+            else not its.held.residuals
         ),
         "components are in proportion to its arrays": lambda its: (
             its.n_components < its.size and is_in_proportion(its.n_components * len(its.unit), its)
@@ -128,31 +114,19 @@ class Sketch(Moments):
     size: Annotated[int, Count(1, MOST_ROWS)]
     n_components: Annotated[int, Count(1, size="c")]
     scale: Annotated[bool, Boolean()]
-    pieces: Annotated[tuple[Any, ...], Each(ROWS)]
-    """The rows S, divided by ``unit``. The arrays are never modified, so copies of the state share them. Sparse rows
-    are compressed by :meth:`settle`."""
+    held: Annotated[HeldRows, Object(HeldRows, m="m")]
+    """The rows S and the residual, divided by ``unit``. Sparse rows are compressed by :meth:`settle`."""
     unit: Annotated[Float64Array, Numbers("m", least=0)]
     """Approximately the columns' root sums of squares, or one number for all columns of unscaled data."""
-    residuals: Annotated[tuple[Residual, ...], Each(Object(Residual, m="m"))]
-    """The part not represented by S, in units; more than one after merges."""
     lost: Annotated[Float64Array, Numbers("m", least=0)]
     """Sums of squares of the columns that are not represented by S."""
     loudest: Annotated[Float64Array, Numbers("m", least=0)]
     """The largest sums of squares so far, forgotten more slowly."""
     quiet: Annotated[NDArray[np.bool_], Numbers("m", dtypes=("bool",))]
     """Columns that count as constant, because they are small compared with ``loudest``."""
-    dtype: Annotated[Any, Choice(np.dtype(np.float32), np.dtype(np.float64))]
     compressed: Annotated[bool, Boolean()]
     """Whether there has been a compression; until then, S contains the rows themselves."""
-    rotations: Annotated[Float64Array, Numbers(None, "m", any_order=True)]
-    """The rotations of the last preserved solution, as rows, with scores of length one, in units."""
-    errors: Annotated[ActionErrors, Object(ActionErrors, c="c")]
-    """Expected errors of the action on each rotation, relative to the rows of that solution."""
-    subspace_error: Annotated[Float64Array, Numbers(None, least=0)]
-    """Estimated sine of the angle to the exact solution, for each number of components, until the next compression."""
-    unresolved: Annotated[float, Number(0)]
-    """Approximately the largest sum of squares, in units, of rows known only by their solution, in directions outside
-    it."""
+    errors: Annotated[SketchErrors, Object(SketchErrors, m="m", c="c")]
 
     def __init__(
         self,
@@ -168,18 +142,13 @@ class Sketch(Moments):
         self.size = size
         self.n_components = n_components
         self.scale = scale
-        self.pieces = ()
+        self.held = HeldRows()
         self.unit = np.ones(n_columns)
         self.compressed = False
-        self.residuals = ()
         self.lost = np.zeros(n_columns)
         self.loudest = np.zeros(n_columns)
         self.quiet = np.zeros(n_columns, dtype=bool)
-        self.dtype = np.dtype(np.float64)
-        self.rotations = np.zeros((0, n_columns))
-        self.errors = ActionErrors.none(n_components)
-        self.subspace_error = np.zeros(0)
-        self.unresolved = 0.0
+        self.errors = SketchErrors.none(n_columns, n_components)
 
     @classmethod
     def seeded(
@@ -235,7 +204,7 @@ class Sketch(Moments):
             state._begin(in_units, np.where(state.x_squares > 0, rotations.T * state.unit, 0.0).T)
             return state
         state.compressed = False
-        state.pieces = (in_units,)
+        state.held = HeldRows((in_units,))
         if state.n_held > 3 * size + 1:
             state._compress()
         elif state.n_held >= size:
@@ -244,17 +213,18 @@ class Sketch(Moments):
 
     def _begin(self, rows: FloatArray, rotations: Float64Array) -> None:
         """Start from rows that act like all rows on some rotations, both in units; the rest is the residual."""
-        total = self._total(self.x_squares)
-        if total - column_squares(rows).sum() > NOTHING_LOST * total:
-            self._set_residual(rows, rows[:0], rotations)
-        self.pieces = (rows,)
+        squares, self.held = self._in_units(self.x_squares), HeldRows((rows,))
+        if squares.sum() - column_squares(rows).sum() > NOTHING_LOST * squares.sum():
+            residual, lost = Residual.of(rows, rows[:0], rotations, squares)
+            self.held, self.lost = HeldRows((rows,), (residual,)), lost * self.unit * self.unit
         self._settle_dtype()
         self._remember(rotations)
-        if self.residuals:
+        if self.held.residuals:
             # Explained variance decreases with every component; no better estimate is known for those not found.
             last = float(np.square(rows[-1:], dtype=np.float64).sum())
-            self.unresolved = min(last, self._total(self.lost)) if len(rows) else self._total(self.lost)
-            self._expect_errors(self.unresolved)
+            unresolved = min(last, self._total(self.lost)) if len(rows) else self._total(self.lost)
+            self.errors = replace(self.errors, unresolved=unresolved)
+            self._expect_errors(unresolved)
 
     def _rows_of(self, factors: Factors, x_scale: Float64Array) -> tuple[FloatArray, Float64Array]:
         """Return rows that act like all rows on the rotations of a solution, and these rotations, in units."""
@@ -276,18 +246,14 @@ class Sketch(Moments):
         factors, x_scale
             As in :meth:`seeded`.
         """
-        if not self.residuals:
+        if not self.held.residuals:
             return self
         state = self.copy()
         rows, rotations = self._rows_of(factors, x_scale)
-        rows = rows.astype(self.dtype)
-        turned = rotations.astype(self.dtype)
-        state.pieces = (rows, *(piece - (piece @ turned) @ rows for piece in self.pieces))
-        state.residuals = tuple(residual.without(rotations) for residual in self.residuals)
-        variances = self.errors.at(self._totals).sums[1]
+        state.held = self.held.corrected(rows, rotations)
         state._remember(rotations)
         # The error is now that of one compression, whatever was discarded: it is zero for these rotations.
-        state.errors = replace(state.errors, sums=np.zeros_like(state.errors.sums)).plus(variances)
+        state.errors = state.errors.of_one_compression()
         state._compress()
         return state
 
@@ -300,7 +266,7 @@ class Sketch(Moments):
         held = squares > Gram.rounding * squares.max(initial=0.0)
         rows: FloatArray = (vectors[:, held] * np.sqrt(squares[held])).T[::-1]
         rows[:, state.x_squares == 0] = 0.0
-        state.pieces = (rows,)
+        state.held = HeldRows((rows,))
         state._remember(_rotations(state._solve(state._cross_in_units())))
         if len(rows) > 3 * size + 1:
             state._compress()
@@ -331,16 +297,21 @@ class Sketch(Moments):
     @property
     def n_held(self) -> int:
         """Number of rows held."""
-        return n_rows_of(self.pieces)
+        return self.held.n_rows
 
     @property
     def nbytes(self) -> int:
         """Memory of the state."""
-        return super().nbytes + sum(array.nbytes for array in chain(self.pieces, *self.residuals))
+        return super().nbytes + self.held.nbytes + self.errors.rotations.nbytes
+
+    @property
+    def subspace_error(self) -> Float64Array:
+        """Estimated sine of the angle to the exact solution, for each number of components."""
+        return self.errors.of_subspace
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
         """Return Av and v'Av."""
-        action, square = self._act_in_units(self.unit * v)
+        action, square = self.held.act(self.unit * v)
         return self.unit * action, float(square)
 
     def preserve(self, *, n_components: int, scale: bool) -> Self:
@@ -367,18 +338,11 @@ class Sketch(Moments):
         self.compressed = self.compressed or other.compressed
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
-        self.residuals += other._residuals_in_units(ratio)
-        self.unresolved += other.unresolved * self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        change = self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-        theirs = replace(other.errors, squares=other.errors.squares * change)
-        if theirs.squares > self.errors.squares:
-            # The solution of more rows.
-            self.rotations = np.divide(other.rotations, ratio, out=np.zeros_like(other.rotations), where=ratio > 0)
-        self.errors = self.errors.merged(theirs)
-        self.pieces += tuple(piece * ratio for piece in other.pieces)
+        self.held = self.held.merged(other.held.scaled(ratio, np.dtype(np.float64)))
+        self.errors = self.errors.merged(other.errors.scaled(ratio, self._change_of_squares(ratio)))
         self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
-        if self.residuals and self.errors.weight < self.weight:
+        if self.held.residuals and self.errors.action.weight < self.weight:
             cross = self._cross_in_units()
             self._estimate_error(cross, self._solve(cross))
         return self
@@ -404,7 +368,7 @@ class Sketch(Moments):
 
     def settle(self) -> Self:
         """Compress sparse rows, which are appended as they are."""
-        if any(isinstance(piece, SparseRows) for piece in self.pieces):
+        if self.held.has_sparse_rows:
             self._compress()
         return self
 
@@ -427,7 +391,7 @@ class Sketch(Moments):
         self.lost *= factor
         self.loudest *= factor**_FADING_OF_THE_LOUDEST
         self.unit *= np.sqrt(factor)
-        self.errors = replace(self.errors, weight=self.errors.weight * factor)
+        self.errors = self.errors.shrunk(factor)
 
     def _silence(self, rows: Any, between: Float64Array) -> Any:
         """Clear columns that are almost forgotten, and return new rows without them."""
@@ -436,13 +400,10 @@ class Sketch(Moments):
         if quiet.any():
             for values in (between, self.x_squares, self.cross, self.lost):
                 values[quiet] = 0.0
-            rows = _without(quiet, rows)
+            rows = clear_columns(rows, quiet)
             if (quiet & ~self.quiet).any():
-                self.pieces = tuple(_without(quiet, piece) for piece in self.pieces)
-                self.residuals = tuple(
-                    Residual(*(np.where(quiet, 0, array) for array in residual)) for residual in self.residuals
-                )
-                self.rotations = np.where(quiet, 0.0, self.rotations)
+                self.held = self.held.with_columns_cleared(quiet)
+                self.errors = replace(self.errors, rotations=np.where(quiet, 0.0, self.errors.rotations))
             self.unit[quiet] = 1.0
         self.quiet = quiet
         return rows
@@ -458,52 +419,32 @@ class Sketch(Moments):
         factor = 1 / self.unit
         if isinstance(rows, SparseRows):
             # Compressed later, by ``settle``.
-            self.pieces += (rows.times(factor), (between * factor)[None].astype(self.dtype))
+            self.held = self.held.with_pieces(rows.times(factor), (between * factor)[None].astype(self.held.dtype))
             return
-        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.dtype)
+        piece = np.empty((len(rows) + bool(between.any()), len(between)), self.held.dtype)
         np.multiply(rows, factor, out=piece[: len(rows)], casting="same_kind")
         piece[len(rows) :] = between * factor
-        self.pieces += (piece,)
+        self.held = self.held.with_pieces(piece)
         if self.n_held > 3 * self.size + 1:
             self._compress()
-        elif not self.errors.rows and self.n_held >= self.size:
+        elif not self.errors.action.rows and self.n_held >= self.size:
             # The first compression needs a solution to compare with.
             self._remember(_rotations(self._solve(self._cross_in_units())))
         elif self._is_seed:
             cross = self._cross_in_units()
             solution = self._solve(cross)
-            self._estimate_error(cross, solution, self._unresolved_errors(_rotations(solution)))
+            self._estimate_error(cross, solution, self._errors_of_seed(_rotations(solution)))
 
     @property
     def _is_seed(self) -> bool:
         """Whether the state started from a solution and has not been compressed since."""
-        return self.unresolved > 0 and len(self.pieces[0]) <= self.n_components
+        return self.errors.unresolved > 0 and len(self.held.pieces[0]) <= self.n_components
 
-    def _unresolved_errors(self, R: Float64Array) -> Float64Array:
-        r"""Estimate the error of the action on rotations R from their distance to those of the seed.
-
-        The residual E of the rows of the seed vanishes on its rotations. If D is the part of R orthogonal to these, the
-        error is :math:`(E^T E - \operatorname{diag}(\rho)) D`. With the eigenvalues :math:`\lambda_j` of
-        :math:`E^T E`, and D due to sampling errors, its expected length is about :math:`\|D\|` times the root of
-        :math:`\sum_j (\lambda_j - \rho)^3 / \sum_j \lambda_j`. The eigenvalues are those of the residuals of the k rows
-        since, scaled to the weight of the rows of the seed. For m columns of equal variance :math:`\rho`, they reach
-        :math:`\rho (1 + (m / k)^{1/2})^2` (Marchenko and Pastur), so only the excess counts. If a single
-        eigenvalue dominates, its standard error is :math:`\lambda (2 / k)^{1/2}`, and two of these are added.
-        """
-        weight = self.weight - self.errors.weight
-        if not self._is_seed or weight <= 0:
+    def _errors_of_seed(self, R: Float64Array) -> Float64Array:
+        """Estimate the error of the action on rotations R if the state started from a solution."""
+        if not self._is_seed:
             return np.zeros(R.shape[1])
-        seed, *later = self.pieces
-        known = self.rotations.T
-        residuals = tuple(piece - (piece @ known.astype(piece.dtype)) @ seed for piece in later)
-        squares = np.maximum(np.linalg.eigvalsh(inner_products(residuals)), 0.0) * self.errors.weight / weight
-        k, n_columns = len(squares), max(1, int(np.count_nonzero(self.x_squares)) - known.shape[1])
-        above = np.maximum(squares - squares.sum() / n_columns * (1 + sqrt(n_columns / k)) ** 2, 0.0)
-        length = sqrt((above**3).sum() / (squares.sum() or 1.0)) * (1 + 2 * sqrt(2 / k))
-        lost = self._total(self.lost)
-        length = min(max(self.unresolved - lost / n_columns, length), lost)
-        basis = linalg.qr(known, mode="economic", check_finite=False)[0]
-        return SEED_SAFETY * length * np.linalg.norm(R - basis @ (basis.T @ R), axis=0)
+        return errors_of_seed(self.errors, self.held.pieces, R, self.weight, self._total(self.lost), self._n_varying)
 
     def _settle_unit(self, *, widest: float) -> None:
         """Adapt the unit to the data if it is far off, or unequally so across columns."""
@@ -513,15 +454,10 @@ class Sketch(Moments):
         ratio = np.where(varies, self.unit / target, 0.0)
         low, high = ratio[varies].min(initial=_FAR_OFF), ratio[varies].max(initial=1 / _FAR_OFF)
         far_off = high > widest * low or low < 1 / _FAR_OFF or high > _FAR_OFF
-        if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.pieces:
-            self.pieces = tuple(_scaled(piece, ratio, self.dtype) for piece in self.pieces)
-            inverse = np.divide(1.0, ratio, out=np.zeros_like(ratio), where=ratio > 0)
-            self.residuals = self._residuals_in_units(ratio)
-            self.rotations = self.rotations * inverse
+        if far_off or self.unit[~varies].min(initial=1.0) < _SMALLEST_UNIT or not self.held.pieces:
+            self.held = self.held.scaled(ratio)
             self.unit = target
-            change = self._mean(np.minimum(ratio, _FAR_OFF) ** 2)
-            self.errors = replace(self.errors, squares=self.errors.squares * change)
-            self.unresolved *= change
+            self.errors = self.errors.scaled(ratio, self._change_of_squares(ratio))
 
     def _compress(self) -> None:
         """Replace the rows with ``size`` combinations of them, and the residuals with one."""
@@ -529,52 +465,16 @@ class Sketch(Moments):
         self._settle_unit(widest=_WIDEST_FOR_COMPRESSION)
         cross = self._cross_in_units()
         solution = self._solve(cross)
-        before = self._act_in_row_precision(self.rotations.T)[0]
-        unresolved = self._unresolved_errors(_rotations(solution))
-        with single_threaded_blas():  # Too little work for threads.
-            brought, kept, variances = self._combinations(_rotations(solution))
-        squares = self._in_units(self.x_squares)
-        # Rounding errors in a constant column would be scaled up if it varies a little later.
-        kept[:, squares == 0] = 0
-        dropped = column_squares(*self.pieces, *brought).sum() - column_squares(kept).sum()
-        if self.residuals or dropped > NOTHING_LOST * squares.sum():
-            leading = kept[: len(variances)]
-            add_along(leading, variances, self.residuals, brought)
-            self._set_residual(kept, leading, _rotations(solution))
-        self.pieces = (kept,)
+        before = self.held.act_in_own_precision(self.errors.rotations.T)[0]
+        errors_of_seed = self._errors_of_seed(_rotations(solution))
+        self.held, lost = self.held.compressed(_rotations(solution), self.size, self._in_units(self.x_squares))
+        self.lost = lost * self.unit * self.unit
         self._settle_dtype()
-        changes = before - self._act_in_row_precision(self.rotations.T)[0]
-        self.errors = self.errors.after_compression(self._totals, changes, unresolved)
+        changes = before - self.held.act_in_own_precision(self.errors.rotations.T)[0]
+        action = self.errors.action.after_compression(self._totals, changes, errors_of_seed)
+        self.errors = replace(self.errors, action=action)
         self._remember(_rotations(solution))
         self._estimate_error(cross, solution)
-
-    def _set_residual(self, rows: FloatArray, leading: FloatArray, R: Float64Array) -> None:
-        """Set the residual to what the rows lack of the column sums of squares, outside of R and the leading rows."""
-        lost = np.maximum(self._in_units(self.x_squares) - column_squares(rows), 0.0)
-        self.lost = lost * self.unit * self.unit
-        weights = linalg.qr(R, mode="economic", check_finite=False)[0].T
-        directions = np.concatenate([unit_rows(leading), weights.astype(rows.dtype)])
-        free = 1.0 - column_squares(directions)
-        self.residuals = (Residual(lost / np.maximum(free, _LEAST_FREE_SHARE), directions),)
-
-    def _combinations(self, R: Float64Array) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray]:
-        """Return rows for the residuals, the combinations of all rows to keep, and the squares of the first ones.
-
-        The action of the residuals on R is converted to a few more rows: with these, :math:`T = S R` is orthonormal,
-        and :math:`S^T T` equals A R.
-        """
-        brought = tuple(rows_acting_on(R, residual).astype(self.dtype) for residual in self.residuals)
-        pieces = self.pieces + brought
-        gram: FloatArray | ImplicitProducts = (
-            ImplicitProducts(pieces, self.dtype)
-            if any(isinstance(piece, SparseRows) for piece in pieces)
-            else inner_products(pieces).astype(self.dtype)
-        )
-        T = np.concatenate([piece @ R.astype(self.dtype) for piece in pieces])
-        T = linalg.qr(T, mode="economic", check_finite=False)[0]
-        n_leading = min(self.size, len(R)) - T.shape[1]
-        U, variances = leading_combinations(gram, T, n_leading)
-        return brought, combine(np.hstack([U, T]), pieces, self.dtype), variances
 
     def _solve(self, cross: Float64Array, noise: FloatArray | None = None) -> Factors:
         """Return the solution to preserve, in units, with noise columns added to the action if given."""
@@ -592,40 +492,6 @@ class Sketch(Moments):
             quiet=True,
         )
 
-    def _act_in_units(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return A V and the diagonal of V'AV, for a vector or the columns of a matrix, in the precision of V."""
-        action, squares = np.zeros_like(V), np.zeros(V.shape[1:], V.dtype)
-        for piece in self.pieces:
-            by_rows, lengths = products(piece, V)
-            action += by_rows
-            squares += lengths
-        for residual in self.residuals:
-            by_column = residual.act(V)
-            action += by_column
-            squares += (V * by_column).sum(axis=0)
-        return action, squares
-
-    def _act_in_row_precision(self, V: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the same in the precision of the rows, which suffices for the solution to preserve."""
-        lengths = np.linalg.norm(V, axis=0)
-        lengths = np.where(lengths > 0, lengths, 1.0)
-        action, squares = self._act_in_units((V / lengths).astype(self.dtype))
-        return action.astype(np.float64) * lengths, squares.astype(np.float64) * lengths**2
-
-    def _residuals_in_units(self, ratio: Float64Array) -> tuple[Residual, ...]:
-        """Return the residual in units smaller by a ratio; it vanishes in the same directions."""
-        # Up to a constant factor: only the span matters.
-        inverse = np.divide(ratio[ratio > 0].min(initial=np.inf), ratio, out=np.zeros_like(ratio), where=ratio > 0)
-        if not np.ptp(ratio):
-            return tuple(residual._replace(diagonal=residual.diagonal * ratio**2) for residual in self.residuals)
-        return tuple(
-            Residual(
-                residual.diagonal * ratio**2,
-                linalg.qr(_scaled(residual.directions, inverse, self.dtype).T, mode="economic")[0].T,
-            )
-            for residual in self.residuals
-        )
-
     @property
     def _totals(self) -> Totals:
         """Weight, effective number and sum of squares, in units, of all rows."""
@@ -633,65 +499,39 @@ class Sketch(Moments):
 
     def _remember(self, R: Float64Array) -> None:
         """Store the rotations of the present solution, to which those of later ones are compared."""
-        self.rotations = np.where(self.x_squares > 0, R.T, 0.0)
-        self.errors = self.errors.at(self._totals)
+        self.errors = self.errors.preserving(np.where(self.x_squares > 0, R.T, 0.0).T, self._totals)
 
     def _expect_errors(self, variance: float) -> None:
-        r"""Estimate the errors due to a loss that was not measured, for the current solution and later ones.
-
-        Sampling errors of the covariance with the residual y, of squares :math:`y_i^2`, have the covariance of the
-        rows. Divided by :math:`q_i \tau_i^{3/2}`, they are the change of the i-th rotation, with scores of length one.
-        The lost part has the trace :math:`\theta`, the mean variance :math:`\rho` and the largest :math:`\lambda`, and
-        the diagonal that replaces it is off by :math:`\lambda - \rho` and the sampling error of n rows. The error of
-        its action on the change of the rotations is about
-
-        .. math::
-            e_i^2 = \theta \left( (\lambda - \rho)^2 + \rho^2 \frac{4 m}{n} \right) \frac{y_i^2}{q_i^2 \tau_i^3} .
-        """
+        """Estimate the errors due to a loss of which the largest variance is known, for the current solution."""
         cross = self._cross_in_units()
         solution = self._solve(cross)
-        c, tau = solution.n_components, solution.score_squares
-        loads = solution.y_loadings[:, :c]
-        squares = np.square(loads).sum(axis=0)
-        left = 1.0 - np.cumsum(loads**2 * tau[:c], axis=1) + loads**2 * tau[:c]
-        # For the combination of responses predicted by the component.
-        y_left = np.maximum((loads**2 * left).sum(axis=0) / squares, 0.0)
-        _, rows, total = self._totals
-        lost = self._total(self.lost)
-        n_columns = max(1, int(np.count_nonzero(self.x_squares)) - c)
-        mean = lost / n_columns
-        off = max(variance - mean, 0.0) ** 2 + 4 * mean**2 * n_columns / rows
-        expected = lost * off / total * y_left / (squares * tau[:c] ** 3)
+        expected = errors_of_loss(solution, self._totals, self._total(self.lost), variance, self._n_varying)
         if self._is_seed:
             expected *= SEED_SAFETY**2
-        self.errors = self.errors.plus(expected)
+        self.errors = replace(self.errors, action=self.errors.action.plus(expected))
         self._estimate_error(cross, solution)
 
     def _estimate_error(self, cross: Float64Array, solution: Factors, least: Float64Array | None = None) -> None:
         """Solve again with the action perturbed by the expected error, or ``least``, and measure the angle."""
         c = solution.n_components
-        self.subspace_error = np.zeros(c)
+        of_subspace = np.zeros(c)
         # When the next compression is due.
-        errors = self.errors.expected(self._totals, 2 * self.size, self.forgetting)
+        errors = self.errors.action.expected(self._totals, 2 * self.size, self.forgetting)
         if least is not None:
             errors[:c] = np.maximum(errors[:c], least)
-        if self.residuals and errors.any():
-            residual = np.sum([residual.diagonal for residual in self.residuals], axis=0)
+        if self.held.residuals and errors.any():
+            residual = np.sum([residual.diagonal for residual in self.held.residuals], axis=0)
             noise = mixture(len(cross), self.n_components) * np.sqrt(residual)[:, None]
             noise *= errors / np.linalg.norm(noise, axis=0)
             turned = self._solve(cross, noise)
             for k in range(1, min(c, turned.n_components)):  # The first weights depend only on the cross-covariance.
-                self.subspace_error[k] = largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
-            self.subspace_error[turned.n_components :] = 1.0
+                of_subspace[k] = largest_sine(turned.x_weights[:, : k + 1], solution.x_weights[:, : k + 1])
+            of_subspace[turned.n_components :] = 1.0
+        self.errors = replace(self.errors, of_subspace=of_subspace)
 
     def _settle_dtype(self) -> None:
         """Store rows in float32 if rounding errors are negligible relative to the discarded part."""
-        self.dtype = np.dtype(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
-        self.pieces = tuple(piece.astype(self.dtype, copy=False) for piece in self.pieces)
-        self.residuals = tuple(
-            residual._replace(directions=residual.directions.astype(self.dtype, copy=False))
-            for residual in self.residuals
-        )
+        self.held = self.held.as_type(np.float32 if self._lost_share() > _SINGLE_PRECISION_LOSS else np.float64)
 
     def _cross_in_units(self) -> Float64Array:
         """Return the cross-covariance for compressions, in units."""
@@ -707,10 +547,15 @@ class Sketch(Moments):
         """Return the sum of squares of all columns in units."""
         return float(np.sum(self._in_units(squares)))
 
-    def _mean(self, by_column: Float64Array) -> float:
-        """Return a mean over columns, weighted by their sums of squares in units."""
+    def _change_of_squares(self, ratio: Float64Array) -> float:
+        """Return the factor by which squares change on average if columns are multiplied by a ratio."""
         squares = self._in_units(self.x_squares)
-        return float(squares @ by_column) / (float(squares.sum()) or 1.0)
+        return float(squares @ np.minimum(ratio, _FAR_OFF) ** 2) / (float(squares.sum()) or 1.0)
+
+    @property
+    def _n_varying(self) -> int:
+        """Number of columns that vary."""
+        return int(np.count_nonzero(self.x_squares))
 
     def _lost_share(self) -> float:
         """Return the discarded share of the sum of squares, of scaled columns if the solution is scaled."""
@@ -729,18 +574,6 @@ def _sparse_summary(block: Block) -> tuple[Moments, SparseRows]:
     return summary, SparseRows.of(block, summary)
 
 
-def _without(columns: NDArray[np.bool_], rows: Any) -> Any:
-    """Return rows with some columns set to zero."""
-    return rows.times(~columns) if isinstance(rows, SparseRows) else np.where(columns, 0, rows)
-
-
-def _scaled(rows: Any, ratio: Float64Array, dtype: Any) -> Any:
-    """Return rows times a ratio per column, multiplied in float64 without a float64 copy."""
-    if isinstance(rows, SparseRows):
-        return rows.times(ratio)
-    return np.multiply(rows, ratio, out=np.empty(rows.shape, dtype), casting="same_kind")
-
-
 def _rotations(solution: Factors) -> Float64Array:
     """Return the rotations of the components found, with scores of length one."""
     c = solution.n_components
@@ -754,10 +587,10 @@ class _ActionInUnits:
         self.state = state
         self.noise = noise
         self.n_applied = 0
-        self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.dtype).eps))
+        self.rounding = self.variance_resolution = max(_LEAST_PRESERVED, float(np.finfo(state.held.dtype).eps))
 
     def apply(self, v: Float64Array) -> tuple[Float64Array, float]:
-        action, square = self.state._act_in_row_precision(v)
+        action, square = self.state.held.act_in_own_precision(v)
         if self.noise is not None:
             action += self.noise[:, self.n_applied] * np.sqrt(square)
             self.n_applied += 1
