@@ -10,6 +10,7 @@ from scipy import sparse
 
 from plstream.rows.blocks import Block
 from plstream.states import Buffered, Gram, Moments
+from plstream.states.folds import training_states
 from plstream.states.moments import moments_of
 from tests.oracles import regression_data
 
@@ -144,7 +145,11 @@ def test_failed_update_changes_nothing(State):
     before = state.copy()
     bad = X.copy()
     bad[5, 1] = np.nan
-    for rows, message in ((bad, r"NaN \(first in row 5, column 1\)"), (X * 1e200, "too large")):
+    for rows, message in (
+        (bad, r"NaN \(first in row 5, column 1\)"),
+        (X * 1e200, "too large"),
+        (0 * X + 1e160, "large"),
+    ):
         with pytest.raises(ValueError, match=message):
             state.update(rows, Y)
         for name, value in vars(before).items():
@@ -320,3 +325,40 @@ def test_streams_that_continue_from_one_another():
         (first, [*range(5), *range(15, 30)]),
     ]:
         assert_equal_states(stream.current(), by_definition(X[rows], Y[rows]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=2, max_size=7),
+    steps=st.lists(st.sampled_from([0.0, 1.0, 1e6, -1e9]), min_size=7, max_size=7),
+    scale=st.sampled_from([1e-150, 1.0, 1e140]),
+    weighted=st.booleans(),
+    State=st.sampled_from([Moments, Gram]),
+)
+def test_moments_of_all_rows_but_those_of_a_fold(sizes, steps, scale, weighted, State):
+    rng = np.random.default_rng(sum(sizes))
+    folds = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(folds), 4)) + 1e8
+    X[:, 1] += np.array(steps)[folds]
+    X[:, 2] = 3.7
+    X, Y = X * scale, X[:, :2] * scale + rng.normal(size=(len(folds), 2)) * scale
+    weight = rng.uniform(0.1, 4.0, len(folds)) if weighted else np.ones(len(folds))
+    parts = [State(4, 2).update(*(array[folds == fold] for array in (X, Y, weight))) for fold in range(len(sizes))]
+    sets = training_states(parts)
+    assert len(sets) == len(sizes) + 1
+    for left_out, state in enumerate(sets):
+        rows = folds != left_out
+        assert state.n_rows == rows.sum()
+        assert not state.x_squares[2]
+        assert state.typical_weight == pytest.approx((weight[rows] ** 2).sum() / weight[rows].sum())
+        assert vars(state).keys() == vars(parts[0]).keys()
+        assert_equal_states(state, by_definition(X[rows], Y[rows], weight[rows]), rtol=1e-9)
+        before = state.copy()
+        state.update(X[:1], Y[:1])
+        assert state.weight == before.weight + 1
+
+
+def test_training_states_too_large():
+    parts = [moments_of(Block(np.full((2, 1), x), np.ones((2, 1)), None)) for x in (1e160, 2e160, -1e160)]
+    with pytest.raises(ValueError, match="too large"):
+        training_states(parts)

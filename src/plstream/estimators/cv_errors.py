@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -213,8 +212,7 @@ class SquaredErrors:
                 residuals = np.concatenate(
                     [centred[None, rows], (scores[rows] + offset).T[:, :, None] * loads.T[:, None]]
                 )
-                for before, after in pairwise(residuals):
-                    np.subtract(before, after, out=after)
+                np.subtract.accumulate(residuals, axis=0, out=residuals)
                 sums += weight[rows] @ np.square(residuals, out=residuals)
             return cls(sums)
 

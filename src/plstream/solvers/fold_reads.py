@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from .._core.types import Float64Array, Rows
 from ..rows import Block, TrainingRows
 from ..states.folds import training_states
 from ..states.gram import Gram
-from ..states.moments import ROUNDING, Moments, centred_rows, moments_of
+from ..states.moments import ROUNDING, Moments, centred_rows, moments_of, relative_means
 from .joint import dot_products
 from .multipass import _LARGEST_SPARSE_MEAN
 
@@ -122,7 +123,8 @@ class FoldReads:
         block = self.rows.as_one_block()
         numbers = self.folds_of(0, block.n_rows)
         order = np.argsort(numbers, kind="stable")
-        blocks = [block.part(part) for part in np.split(order, np.cumsum(np.bincount(numbers))[:-1])]
+        ends = np.cumsum(np.bincount(numbers)).tolist()
+        blocks = [block.part(order[start:end]) for start, end in pairwise([0, *ends])]
         folds, self.held = map(list, zip(*map(centred_rows, blocks), strict=True))
         self.blocks = [block._replace(X=rows) for block, rows in zip(blocks, self.held, strict=True)]
         self._set_folds(folds)
@@ -144,25 +146,14 @@ class FoldReads:
         self.training = training_states(self.folds)
         self._weight = np.array([[fold.weight] for fold in self.folds])
         self._roots = np.sqrt(self._weight)
-        self.means = np.array([fold.x_mean for fold in self.folds])
-        # The mean of a fold is the sum of two numbers, but rows read again are centred on the rounded sum.
-        self._errors = np.array([(fold.x_origin - fold.x_mean) + fold.x_offset for fold in self.folds])
-        self._set_relative_means()
-        self.centres_products = bool(self.held or self._means_are_small())
-
-    def _set_relative_means(self) -> None:
-        """Compute the means of folds and sets relative to a robust reference.
-
-        The reference is the median of three folds, per column. If one fold has an outlier, the means of the others
-        keep their digits.
-        """
-        three = np.array([0, self.n_folds // 2, self.n_folds - 1])
-        middle = three[np.argsort(self.means[three], axis=0)[1]], np.arange(self.means.shape[1])
         origins = np.array([fold.x_origin for fold in self.folds])
         offsets = np.array([fold.x_offset for fold in self.folds])
-        origin, offset = origins[middle], offsets[middle]
-        self._fold_means = (origins - origin) + (offsets - offset)
+        self.means = origins + offsets
+        # The mean of a fold is the sum of two numbers, but rows read again are centred on the rounded sum.
+        self._errors = (origins - self.means) + offsets
+        origin, offset, self._fold_means = relative_means(origins, offsets)
         self._set_means = np.array([(one.x_origin - origin) + (one.x_offset - offset) for one in self.training])
+        self.centres_products = bool(self.held or self._means_are_small())
 
     def _means_are_small(self) -> bool:
         """Return whether means may be subtracted from products instead of rows."""

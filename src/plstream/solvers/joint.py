@@ -72,19 +72,21 @@ def solve_jointly(
         Number of components. Columns past the rank are zero.
     """
     factor = np.array([scaling.x_factor for scaling in scalings])
-    pairs = list(zip(moments, scalings, strict=True))
+    y_factor = np.array([scaling.y_factor for scaling in scalings])
+    x_units, y_units = np.array([(scaling.x_unit, scaling.y_unit) for scaling in scalings]).T[:, :, None]
     # One row per response.
-    C = np.array([one.cross.T * scaling.x_factor * scaling.y_factor[:, None] for one, scaling in pairs])
-    x_squares = np.array([(scaling.x_squares / scaling.x_unit**2).sum() for scaling in scalings])
-    y_squares = np.array([(scaling.y_squares / scaling.y_unit**2).sum() for scaling in scalings])
+    C = np.array([one.cross.T for one in moments]) * factor[:, None] * y_factor[:, :, None]
+    x_squares = (np.array([scaling.x_squares for scaling in scalings]) / x_units**2).sum(axis=1)
+    y_squares = (np.array([scaling.y_squares for scaling in scalings]) / y_units**2).sum(axis=1)
     n_sets, q, m = C.shape
+    covariances = C.reshape(n_sets, -1)
     # As in solve_pls (see the comments there), with the sets as first axis.
     W, P, R = np.zeros((3, n_sets, n_components, m))
     Q, squares = np.zeros((n_sets, n_components, q)), np.zeros((n_sets, n_components))
     noise, least = gram.rounding * np.sqrt(x_squares * y_squares), gram.variance_resolution * x_squares
     found, each = np.zeros(n_sets, dtype=np.intp), np.arange(n_sets)
     for i in range(min(n_components, m)):
-        exhausted = _norms(C) <= noise
+        exhausted = _norms(covariances) <= noise
         if exhausted.any():
             if exhausted.all():
                 break
@@ -126,9 +128,8 @@ def _dominant_left_vectors(C: Float64Array) -> Float64Array:
     return C[:, 0] if C.shape[1] == 1 else np.array(list(map(dominant_left_vector, C)))
 
 
-def _norms(arrays: Float64Array) -> Float64Array:
-    """Return the root of the sum of squares of each array."""
-    vectors = arrays.reshape(len(arrays), -1)
+def _norms(vectors: Float64Array) -> Float64Array:
+    """Return the length of each row."""
     norms: Float64Array = np.sqrt(dot_products(vectors, vectors))
     return norms
 

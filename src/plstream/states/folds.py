@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from .._core.schema import Each, Object, stored
 from .._core.types import Float64Array, Rows
 from .buffer import Buffered, State
+from .moments import TOO_LARGE, Moments, relative_means, two_sum
+
+# Moments of up to this size, times the squared number of folds, are merged together: calls take longer than the work.
+_LITTLE_BYTES = 1 << 20
 
 
 @stored(
@@ -115,5 +119,44 @@ def all_but_one(states: Sequence[State], others: Sequence[State] = ()) -> Iterat
 
 def training_states(states: Sequence[State]) -> list[State]:
     """Return, for each of several states, the merged state of all the others, followed by that of all states."""
+    if type(states[0]) is Moments and len(states) ** 2 * states[0].nbytes <= _LITTLE_BYTES:
+        return _training_moments(states)
     training = [*all_but_one(states)]
     return [*training, merged([training[-1], states[-1]])]
+
+
+def _training_moments(folds: Sequence[Any]) -> list[Any]:
+    """Return the same for moments, by a few operations on all of them together."""
+    n, (m, q) = len(folds), folds[0].shape
+    included = 1.0 - np.eye(n + 1, n)
+    weights = included * [fold.weight for fold in folds]
+    total = weights.sum(axis=1)
+    shares = weights / total[:, None]
+    # Of X and y side by side.
+    origins, offsets, squares = (
+        np.array([np.concatenate([getattr(fold, f"x_{name}"), getattr(fold, f"y_{name}")]) for fold in folds])
+        for name in ("origin", "offset", "squares")
+    )
+    origin, offset, means = relative_means(origins, offsets)
+    set_means = shares @ means
+    origins, offsets = two_sum(origin, offset + set_means)
+    differences = means - set_means[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = included @ squares + (weights[:, None] @ differences**2)[:, 0]
+    if not np.isfinite(squares).all():
+        raise ValueError(TOO_LARGE)
+    weighted = (weights[:, :, None] * differences[:, :, :m]).transpose(0, 2, 1)
+    crosses = np.array([fold.cross for fold in folds]).reshape(n, -1)
+    columns: dict[str, Any] = {
+        "forgetting": [1.0] * (n + 1),
+        "n_rows": (included @ [fold.n_rows for fold in folds]).astype(int).tolist(),
+        "weight": total.tolist(),
+        "typical_weight": (shares @ [fold.typical_weight for fold in folds]).tolist(),
+        "cross": (included @ crosses).reshape(n + 1, m, q) + weighted @ differences[:, :, m:],
+    }
+    for name, both in (("origin", origins), ("offset", offsets), ("squares", squares)):
+        columns[f"x_{name}"], columns[f"y_{name}"] = both[:, :m], both[:, m:]
+    sets = [Moments.__new__(Moments) for _ in range(n + 1)]
+    for state, values in zip(sets, zip(*columns.values(), strict=True), strict=True):
+        vars(state).update(zip(columns, values, strict=True))
+    return sets

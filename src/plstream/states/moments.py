@@ -173,8 +173,8 @@ class Moments:
             self.x_squares, self.y_squares = x_squares, y_squares
             # Start from the mean of the larger part, which is closer.
             start, step = (self, share) if share <= 0.5 else (other, share - 1)
-            self.x_origin, self.x_offset = _two_sum(start.x_origin, start.x_offset + step * dx)
-            self.y_origin, self.y_offset = _two_sum(start.y_origin, start.y_offset + step * dy)
+            self.x_origin, self.x_offset = two_sum(start.x_origin, start.x_offset + step * dx)
+            self.y_origin, self.y_offset = two_sum(start.y_origin, start.y_offset + step * dy)
             self.typical_weight += (other.typical_weight - self.typical_weight) * share
             self.weight = total
         self.n_rows += other.n_rows
@@ -192,7 +192,7 @@ class Moments:
         total = self.weight + other.weight
         f = self.weight * (other.weight / total) if total > 0 else 0.0
         dx, dy = self.mean_differences(other)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             x_squares = self.x_squares + (other.x_squares + f * dx**2)
             y_squares = self.y_squares + (other.y_squares + f * dy**2)
         if not (np.isfinite(x_squares).all() and np.isfinite(y_squares).all()):
@@ -376,7 +376,22 @@ def _reference(rows: Array, weight: Float64Array | None) -> Float64Array:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
-def _two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:
+def relative_means(origins: Float64Array, offsets: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the origin and offset of a robust reference, and several means relative to it, given as such sums.
+
+    The reference is the median of three of them, per column. If one has an outlier, the others keep their digits.
+    """
+    n, n_columns = origins.shape
+    three = [0, n // 2, n - 1]
+    a, b, c = (origins + offsets)[three]
+    a_below_b = a < b
+    middle = np.where(a_below_b == (b < c), three[1], np.where(a_below_b == (c < a), three[0], three[2]))
+    chosen = middle, np.arange(n_columns)
+    origin, offset = origins[chosen], offsets[chosen]
+    return origin, offset, (origins - origin) + (offsets - offset)
+
+
+def two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the sum, rounded to float64, and the rounding error (Knuth)."""
     total = a + b
     there = total - a
