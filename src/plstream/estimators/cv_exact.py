@@ -23,6 +23,7 @@ from ..solvers.completion import FactorModel
 from ..solvers.joint import joint_solutions
 from ..solvers.solution import Solution, require_resolution
 from ..states import Folds, Gram, Moments
+from ..states.folds import training_states
 from .cv_accuracy import accuracies_of_scores, unit_rotations
 from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
 from .cv_fitted import FittedFolds, FoldRemains
@@ -152,11 +153,13 @@ class _Fit:
                 buffered(states[fold] if fold in states else Gram(*shape), of_labels=of_labels)
                 for fold in range(n_folds)
             )
+            training: list[Any] = training_states(grams)
         else:
             stream = absorbed()
-            grams = [stream.streams[fold].current() for fold in used]
-            self.reads = self._new_reads(2, grams)
-        return stream if self._solve(FoldGrams(grams), _LARGEST_ROUNDING) else None
+            self.reads = self._new_reads(2, [stream.streams[fold].current() for fold in used])
+            # Of Gram matrices, like the folds.
+            training = self.reads.training
+        return stream if self._solve(FoldGrams(training), _LARGEST_ROUNDING) else None
 
     def by_reads(self) -> None:
         """Solve by reading the rows again, once for each component of all models together."""

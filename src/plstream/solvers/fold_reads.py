@@ -335,19 +335,19 @@ class _ByFold:
 
 
 class FoldGrams:
-    """The same actions, computed from the Gram matrices of the folds.
+    """The same actions, computed from Gram matrices.
 
     Parameters
     ----------
-    folds : sequence of Gram
-        The state of each fold.
+    training : sequence of Gram
+        The states of all rows except those of each fold; the last one is that of all rows.
     """
 
     rounding = Gram.rounding
     variance_resolution = Gram.variance_resolution
 
-    def __init__(self, folds: Sequence[Gram]) -> None:
-        self.training = training_states(folds)
+    def __init__(self, training: Sequence[Gram]) -> None:
+        self.training = training
 
     def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
