@@ -33,8 +33,10 @@ from .settings import Settings, buffered
 
 # Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9
-# Time per multiplication of a product with one column per fold, relative to that of a Gram matrix.
-_SLOWER_IN_READS = 4
+# Time per multiplication relative to that of a Gram matrix: of products of rows with one column per fold, and of merges
+# of Gram matrices and their products with vectors, which memory limits.
+_SLOWER_IN_READS = 2
+_SLOWER_IN_STATES = 12
 # Maximum number of entries of all Gram matrices together.
 _LARGEST_GRAMS = 1 << 25
 # Multiplications of all Gram matrices that take several times as long as starting a thread.
@@ -137,7 +139,7 @@ class _Fit:
         n, m, folds = self.n_rows, self.rows.n_columns, self.n_folds
         if (2 * folds + 1) * m**2 > _LARGEST_GRAMS:
             return False
-        by_grams = n * m**2 + 4 * folds * m**2 * (log2(folds) + 1 + self.most)
+        by_grams = n * m**2 + _SLOWER_IN_STATES * 4 * folds * m**2 * (log2(folds) + 1 + self.most)
         by_reads = 4 * n * m * (folds + 1) * self.most
         return by_grams < _SLOWER_IN_READS * by_reads
 
