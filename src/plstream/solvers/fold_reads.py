@@ -125,7 +125,7 @@ class FoldReads:
         order = np.argsort(numbers, kind="stable")
         ends = np.cumsum(np.bincount(numbers)).tolist()
         blocks = [block.part(order[start:end]) for start, end in pairwise([0, *ends])]
-        folds, self.held = map(list, zip(*map(centred_rows, blocks), strict=True))
+        folds, self.held = map(list, zip(*(centred_rows(block, overwrite=True) for block in blocks), strict=True))
         self.blocks = [block._replace(X=rows) for block, rows in zip(blocks, self.held, strict=True)]
         self._set_folds(folds)
         return self

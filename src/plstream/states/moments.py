@@ -17,6 +17,7 @@ whatever the data type.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -240,9 +241,12 @@ def moments_of(block: Block) -> Moments:
     return _summary(block, set_x)[0]
 
 
-def centred_rows(block: Block) -> tuple[Moments, Float64Array]:
-    """Return the moments of one block, and its rows, dense, centred, and multiplied by the roots of their weights."""
-    return _summary(block, _set_x)
+def centred_rows(block: Block, *, overwrite: bool = False) -> tuple[Moments, Float64Array]:
+    """Return the moments of one block, and its rows, dense, centred, and multiplied by the roots of their weights.
+
+    With ``overwrite``, the result may be stored in place of the rows.
+    """
+    return _summary(block, partial(_set_x, overwrite=overwrite))
 
 
 def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array | None]) -> tuple[Moments, Any]:
@@ -281,10 +285,10 @@ def _set_classes(state: Moments, block: Block) -> Rows:
     return sparse.csr_array((np.ones(block.n_rows), block.classes, np.arange(block.n_rows + 1)), shape=shape)
 
 
-def _set_x(state: Moments, block: Block, y: Rows) -> Float64Array:
+def _set_x(state: Moments, block: Block, y: Rows, *, overwrite: bool = False) -> Float64Array:
     """Set the moments of X, and return its rows, dense, centred, and multiplied by the roots of their weights."""
     X = block.X.toarray() if sparse.issparse(block.X) else block.X
-    state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight)
+    state.x_origin, state.x_offset, rows = _centre(X, block.weight, state.weight, overwrite=overwrite)
     if block.weight is not None:
         root = np.sqrt(block.weight)[:, None]
         rows *= root
@@ -398,10 +402,13 @@ def two_sum(a: Float64Array, b: Float64Array) -> tuple[Float64Array, Float64Arra
     return total, (a - (total - there)) + (b - there)
 
 
-def _centre(rows: Array, weight: Float64Array | None, total: float) -> tuple[Float64Array, Float64Array, Float64Array]:
+def _centre(
+    rows: Array, weight: Float64Array | None, total: float, *, overwrite: bool = False
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return a reference, the mean relative to it, and the centred rows in a C-ordered array."""
     reference = _reference(rows, weight)
-    shifted = np.subtract(rows, reference, dtype=np.float64, order="C")
+    out = rows if overwrite and rows.dtype == np.float64 and rows.flags.c_contiguous else None
+    shifted = np.subtract(rows, reference, dtype=np.float64, order="C", out=out)
     # A product is several times faster than column means.
     offset = np.dot(np.ones(len(rows)) if weight is None else weight, shifted) / total
     shifted -= offset
