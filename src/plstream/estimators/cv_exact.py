@@ -232,7 +232,7 @@ class _Fit:
         m, q = self.rows.n_columns, self.rows.n_targets
         kept, rotations, models = self.reads.held, None, []
         if not self.rows.in_memory:
-            rotations = unit_rotations(self.total)
+            rotations = np.ascontiguousarray(unit_rotations(self.total))
             kept = [_rows_acting_as(action, rotations) for action in self.reads.fold_actions(rotations)]
             models = [self.models[at] for at in range(len(used))]
 

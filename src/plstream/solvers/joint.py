@@ -116,11 +116,10 @@ def solve_jointly(
         found[stands_out] = i + 1
     solutions = []
     for k, scaling in enumerate(scalings):
-        weights, loadings, rotations = (np.ascontiguousarray(rows[k].T) for rows in (W, P, R))
-        y_loadings = np.ascontiguousarray(Q[k].T) * (scaling.y_unit / scaling.x_unit)
-        solutions.append(
-            Factors(weights, loadings, rotations, y_loadings, squares[k] * scaling.x_unit**2, int(found[k]))
-        )
+        # Views, because most models of folds are used only once.
+        y_loadings = Q[k].T * (scaling.y_unit / scaling.x_unit)
+        score_squares = squares[k] * scaling.x_unit**2
+        solutions.append(Factors(W[k].T, P[k].T, R[k].T, y_loadings, score_squares, int(found[k])))
     return solutions
 
 
