@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier
+from plstream import IncrementalPLS, IncrementalPLSClassifier, load, save
 from plstream.estimators.settings import Settings
 from plstream.monitoring import DriftTracker, Monitor
 from plstream.states import Sketch
@@ -348,3 +348,24 @@ def test_a_fit_without_components_continues(rows):
         model = clone(model).fit(X[:1], y[:1]).partial_fit(X, y)
     exact = IncrementalPLS(1).fit(np.r_[X[:1], X], np.r_[y[0], y])
     assert relative_error(model.coef_, exact.coef_) < 1e-9
+
+
+@pytest.mark.parametrize("order", ["partial_fit", "merge", "merged into"])
+def test_a_fit_of_fewer_components_than_asked_for_continues(order, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = power_law(60, 3000, 1.0)
+    R = np.outer(rng.normal(size=60), rng.normal(size=3000))
+    with pytest.warns(UserWarning, match="only"):
+        model = IncrementalPLS(3).fit(R, R[:, 0])
+    if order == "partial_fit":
+        model.partial_fit(X, y)
+    elif order == "merge":
+        model.merge(IncrementalPLS(3).fit(X, y))
+    else:
+        model = IncrementalPLS(3).fit(X, y).merge(model)
+    exact = IncrementalPLS(3).fit(np.r_[R, X], np.r_[R[:, 0], y])
+    assert (np.array(sines(model.x_weights_, exact.x_weights_)) <= 2 * model.subspace_error_ + 1e-6).all()
+    path = tmp_path / "model.plstream"
+    save(model, path)
+    loaded = load(path).partial_fit(X, y)
+    np.testing.assert_array_equal(loaded.coef_, model.partial_fit(X, y).coef_)

@@ -561,7 +561,7 @@ def test_a_sketch_of_few_rows_and_all_directions(compressed, residuals, path):
         for piece in held["pieces"]:
             del tensors[piece["tensor"]]
         held["pieces"] = []
-    refused(path, put_together(document, tensors), "there is a compressed row for every component")
+    refused(path, put_together(document, tensors), "there is a compressed row for every preserved component")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def _is_x(its: Any) -> bool:
         not len(its._X)
         and getattr(state, "compressed", False)
         # Rows for the first compression of a seed are dense.
-        and (state.errors.unresolved == 0 or state.held.pieces[0].shape[0] > state.n_components)
+        and (state.errors.unresolved == 0 or state.held.pieces[0].shape[0] != state.errors.rotations.shape[0])
         and (np.diff(ends, prepend=0, append=len(entries)) >= 0).all()
         and ends[-1:].max(initial=0) == len(entries)
         and columns.max(initial=-1) < its._X.shape[1]

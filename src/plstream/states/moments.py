@@ -17,6 +17,7 @@ whatever the data type.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -233,6 +234,14 @@ class Moments:
         """Return the row that represents the difference between the means of two states."""
         dx, _, f = self.differences(other)
         return np.sqrt(f) * dx
+
+
+def plain_moments(state: Moments) -> Moments:
+    """Return a copy of the moments of a state, without what it adds to them."""
+    moments = Moments(0, 0)
+    for name in vars(moments):
+        setattr(moments, name, copy(getattr(state, name)))
+    return moments
 
 
 def moments_of(block: Block) -> Moments:

@@ -22,7 +22,6 @@ random order, R will change as it has changed so far.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Annotated, Any, Self
 
@@ -46,7 +45,7 @@ from .held_rows import (
     mixture,
     n_rows_of,
 )
-from .moments import ROUNDING, Moments, centred_rows, moments_of
+from .moments import ROUNDING, Moments, centred_rows, moments_of, plain_moments
 from .sketch_errors import SEED_SAFETY, SketchErrors, Totals, errors_of_loss, errors_of_seed
 
 # Directions of y used by a compression; enough for the solution that it preserves.
@@ -72,12 +71,12 @@ MOST_ROWS = 1 << 25
 @stored(
     rules={
         "a sketch of size n has at most 3n + 1 rows": lambda its: n_rows_of(its.held.pieces) <= 3 * its.size + 1,
-        # Otherwise, a small file could take long to solve.
-        "there is a compressed row for every component": lambda its: (
-            n_rows_of(its.held.pieces) >= min(its.n_components, len(its.unit))
+        "there is a compressed row for every preserved component": lambda its: (
+            len(its.held.pieces) > 0 and n_rows_of(its.held.pieces) >= len(its.errors.rotations)
             if its.compressed
             else not its.held.residuals
         ),
+        # Otherwise, a small file could take long to solve.
         "components are in proportion to its arrays": lambda its: (
             its.n_components < its.size and is_in_proportion(its.n_components * len(its.unit), its)
         ),
@@ -277,8 +276,7 @@ class Sketch(Moments):
     def _of_moments(cls, moments: Moments, size: int, n_components: int, *, scale: bool) -> Self:
         """Return a state with the given moments and corresponding units."""
         state = cls(*moments.shape, size=size, n_components=n_components, scale=scale)
-        for name in vars(Moments(0, 0)):
-            setattr(state, name, copy(getattr(moments, name)))
+        vars(state).update(vars(plain_moments(moments)))
         state.loudest = state.x_squares.copy()
         state._settle_unit(widest=_FAR_OFF)
         state.compressed = True
@@ -338,8 +336,11 @@ class Sketch(Moments):
         self.compressed = self.compressed or other.compressed
         self._settle_unit(widest=_FAR_OFF)
         ratio = other.unit / self.unit
-        self.held = self.held.merged(other.held.scaled(ratio, np.dtype(np.float64)))
-        self.errors = self.errors.merged(other.errors.scaled(ratio, self._change_of_squares(ratio)))
+        mine, theirs = self.held, other.held.scaled(ratio, np.dtype(np.float64))
+        errors = other.errors.scaled(ratio, self._change_of_squares(ratio))
+        # The rows of the solution that is kept come first.
+        self.held = theirs.merged(mine) if errors.has_more_than(self.errors) else mine.merged(theirs)
+        self.errors = self.errors.merged(errors)
         self._settle_dtype()
         self._append(np.empty((0, len(between))), between)
         if self.held.residuals and self.errors.action.weight < self.weight:
@@ -438,7 +439,7 @@ class Sketch(Moments):
     @property
     def _is_seed(self) -> bool:
         """Whether the state started from a solution and has not been compressed since."""
-        return self.errors.unresolved > 0 and len(self.held.pieces[0]) <= self.n_components
+        return self.errors.unresolved > 0 and len(self.held.pieces[0]) == len(self.errors.rotations)
 
     def _errors_of_seed(self, R: Float64Array) -> Float64Array:
         """Estimate the error of the action on rotations R if the state started from a solution."""

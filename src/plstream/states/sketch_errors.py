@@ -141,12 +141,15 @@ class SketchErrors:
             unresolved=self.unresolved * change,
         )
 
+    def has_more_than(self, other: Self) -> bool:
+        """Return whether the solution is that of rows with a larger sum of squares."""
+        return self.action.squares > other.action.squares
+
     def merged(self, other: Self) -> Self:
         """Return the errors of both, and the solution of more rows."""
-        rotations = other.rotations if other.action.squares > self.action.squares else self.rotations
         return replace(
             self,
-            rotations=rotations,
+            rotations=other.rotations if other.has_more_than(self) else self.rotations,
             action=self.action.merged(other.action),
             unresolved=self.unresolved + other.unresolved,
         )
