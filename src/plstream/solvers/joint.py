@@ -76,8 +76,8 @@ def solve_jointly(
     x_units, y_units = np.array([(scaling.x_unit, scaling.y_unit) for scaling in scalings]).T[:, :, None]
     # One row per response.
     C = np.array([one.cross.T for one in moments]) * factor[:, None] * y_factor[:, :, None]
-    x_squares = (np.array([scaling.x_squares for scaling in scalings]) / x_units**2).sum(axis=1)
-    y_squares = (np.array([scaling.y_squares for scaling in scalings]) / y_units**2).sum(axis=1)
+    x_squares = (np.array([scaling.x_squares for scaling in scalings]) / x_units / x_units).sum(axis=1)
+    y_squares = (np.array([scaling.y_squares for scaling in scalings]) / y_units / y_units).sum(axis=1)
     n_sets, q, m = C.shape
     covariances = C.reshape(n_sets, -1)
     # As in solve_pls (see the comments there), with the sets as first axis.
@@ -118,7 +118,7 @@ def solve_jointly(
     for k, scaling in enumerate(scalings):
         # Views, because most models of folds are used only once.
         y_loadings = Q[k].T * (scaling.y_unit / scaling.x_unit)
-        score_squares = squares[k] * scaling.x_unit**2
+        score_squares = squares[k] * scaling.x_unit * scaling.x_unit
         solutions.append(Factors(W[k].T, P[k].T, R[k].T, y_loadings, score_squares, int(found[k])))
     return solutions
 

@@ -249,13 +249,15 @@ def solve_scaled(
         moments.cross * scaling.x_factor[:, None] * scaling.y_factor,
         gram,
         n_components,
-        x_squares=float((scaling.x_squares / x_unit**2).sum()),
-        y_squares=float((scaling.y_squares / y_unit**2).sum()),
+        x_squares=float((scaling.x_squares / x_unit / x_unit).sum()),
+        y_squares=float((scaling.y_squares / y_unit / y_unit).sum()),
         x_factor=scaling.x_factor,
         quiet=quiet,
     )
     return replace(
-        factors, y_loadings=factors.y_loadings * (y_unit / x_unit), score_squares=factors.score_squares * x_unit**2
+        factors,
+        y_loadings=factors.y_loadings * (y_unit / x_unit),
+        score_squares=factors.score_squares * x_unit * x_unit,
     )
 
 
