@@ -90,7 +90,7 @@ class Factors:
     def first(self, n_components: int) -> Factors:
         """Return the first components, which do not depend on later ones."""
         weights, loadings, rotations, y_loadings = (
-            np.ascontiguousarray(columns[:, :n_components])
+            np.array(columns[:, :n_components], order="C")
             for columns in (self.x_weights, self.x_loadings, self.x_rotations, self.y_loadings)
         )
         squares, found = self.score_squares[:n_components].copy(), min(self.n_components, n_components)

@@ -29,7 +29,7 @@ ways = pytest.mark.parametrize("way", WAYS)
 
 def take(way, monkeypatch):
     """Let all data take one way: Gram matrices, rows that are held in memory, or reads in blocks."""
-    monkeypatch.setattr(cv_exact, "_SLOWER_IN_READS", 1e9 if way == "gram" else 0.0)
+    monkeypatch.setattr(cv_exact, "_SLOWER_IN_READS", (1e9, 1e9) if way == "gram" else (0.0, 0.0))
     monkeypatch.setattr(cv_exact, "_LARGEST_ROUNDING", 1e-3)
     if way == "reads":
         monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
@@ -166,6 +166,26 @@ def test_hostile_data(way, kind, scale, monkeypatch):
     model = IncrementalPLSCV(5, cv=4, scale=scale).fit(X, y, folds=folds)
     exact = loop_rmse(X, y, folds, 5, scale=scale)
     np.testing.assert_allclose(split_rmse(model), exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_squares_close_to_overflow(scale):
+    X, y = regression_data(60, 5)
+    X /= [1, 1e3, 1e3, 1e3, 1e3]
+    expected = IncrementalPLSCV(3, cv=3, scale=scale).fit(X, y)
+    factor = np.sqrt(1.2e308 / ((X[:, 0] - X[:, 0].mean()) ** 2).sum())
+    model = IncrementalPLSCV(3, cv=3, scale=scale).fit(X * factor, y)
+    np.testing.assert_allclose(split_rmse(model), split_rmse(expected), rtol=1e-6)
+    single = IncrementalPLS(3, scale=scale).fit(X * factor, y)
+    np.testing.assert_allclose(single.coef_ * factor, IncrementalPLS(3, scale=scale).fit(X, y).coef_, rtol=1e-6)
+
+
+def test_differences_of_rows_that_overflow():
+    X, y = regression_data(60, 5)
+    X[:, 3] = 1.7e308
+    X[7, 3] = -1.7e308
+    with pytest.raises(ValueError, match="too large: weighted squares overflow"):
+        IncrementalPLSCV(3, cv=3).fit(X, y)
 
 
 @pytest.mark.parametrize("n_folds", [2, 3])

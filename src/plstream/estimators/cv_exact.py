@@ -23,7 +23,7 @@ from ..solvers.completion import FactorModel
 from ..solvers.joint import joint_solutions
 from ..solvers.solution import Solution, require_resolution
 from ..states import Folds, Gram, Moments
-from ..states.folds import training_states
+from ..states.moments import plain_moments
 from .cv_accuracy import accuracies_of_scores, unit_rotations
 from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, SquaredErrors, validation_of, y_units
 from .cv_fitted import FittedFolds, FoldRemains
@@ -33,10 +33,10 @@ from .settings import Settings, buffered
 
 # Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9
-# Time per multiplication relative to that of a Gram matrix: of products of rows with one column per fold, and of merges
-# of Gram matrices and their products with vectors, which memory limits.
-_SLOWER_IN_READS = 2
-_SLOWER_IN_STATES = 12
+# Time per multiplication relative to that of a Gram matrix, of rows in memory and others: of products of rows with one
+# column per fold, and of merges of Gram matrices and their products with vectors, which memory limits.
+_SLOWER_IN_READS = 2, 4
+_SLOWER_IN_STATES = 12, 1
 # Maximum number of entries of all Gram matrices together.
 _LARGEST_GRAMS = 1 << 25
 # Multiplications of all Gram matrices that take several times as long as starting a thread.
@@ -139,9 +139,9 @@ class _Fit:
         n, m, folds = self.n_rows, self.rows.n_columns, self.n_folds
         if (2 * folds + 1) * m**2 > _LARGEST_GRAMS:
             return False
-        by_grams = n * m**2 + _SLOWER_IN_STATES * 4 * folds * m**2 * (log2(folds) + 1 + self.most)
-        by_reads = 4 * n * m * (folds + 1) * self.most
-        return by_grams < _SLOWER_IN_READS * by_reads
+        others = not self.rows.in_memory
+        by_grams = n * m**2 + _SLOWER_IN_STATES[others] * 4 * folds * m**2 * (log2(folds) + 1 + self.most)
+        return by_grams < _SLOWER_IN_READS[others] * 4 * n * m * (folds + 1) * self.most
 
     def by_grams(self, absorbed: Callable[[], Folds[Any]], n_folds: int, used: NDArray[np.int64]) -> Folds[Any] | None:
         """Solve by Gram matrices and return their stream, or return None if rounding errors are too large."""
@@ -155,13 +155,11 @@ class _Fit:
                 buffered(states[fold] if fold in states else Gram(*shape), of_labels=of_labels)
                 for fold in range(n_folds)
             )
-            training: list[Any] = training_states(grams)
         else:
             stream = absorbed()
-            self.reads = self._new_reads(2, [stream.streams[fold].current() for fold in used])
-            # Of Gram matrices, like the folds.
-            training = self.reads.training
-        return stream if self._solve(FoldGrams(training), _LARGEST_ROUNDING) else None
+            grams = [stream.streams[fold].current() for fold in used]
+            self.reads = self._new_reads(2, list(map(plain_moments, grams)))
+        return stream if self._solve(FoldGrams(grams), _LARGEST_ROUNDING) else None
 
     def by_reads(self) -> None:
         """Solve by reading the rows again, once for each component of all models together."""

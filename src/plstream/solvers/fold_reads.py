@@ -124,8 +124,15 @@ class FoldReads:
         numbers = self.folds_of(0, block.n_rows)
         order = np.argsort(numbers, kind="stable")
         ends = np.cumsum(np.bincount(numbers)).tolist()
-        blocks = [block.part(order[start:end]) for start, end in pairwise([0, *ends])]
-        folds, self.held = map(list, zip(*(centred_rows(block, overwrite=True) for block in blocks), strict=True))
+        parts = [order[start:end] for start, end in pairwise([0, *ends])]
+        blocks = [block.part(part) for part in parts]
+        try:
+            folds, self.held = map(list, zip(*(centred_rows(block, overwrite=True) for block in blocks), strict=True))
+        except ValueError:
+            # The error is about rows that have been overwritten.
+            for part in parts:
+                moments_of(block.part(part))
+            raise
         self.blocks = [block._replace(X=rows) for block, rows in zip(blocks, self.held, strict=True)]
         self._set_folds(folds)
         return self
@@ -335,19 +342,19 @@ class _ByFold:
 
 
 class FoldGrams:
-    """The same actions, computed from Gram matrices.
+    """The same actions, computed from the Gram matrices of the folds.
 
     Parameters
     ----------
-    training : sequence of Gram
-        The states of all rows except those of each fold; the last one is that of all rows.
+    folds : sequence of Gram
+        The state of each fold.
     """
 
     rounding = Gram.rounding
     variance_resolution = Gram.variance_resolution
 
-    def __init__(self, training: Sequence[Gram]) -> None:
-        self.training = training
+    def __init__(self, folds: Sequence[Gram]) -> None:
+        self.training = training_states(folds)
 
     def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V."""
