@@ -684,6 +684,25 @@ def test_memory_is_as_stated(solver, shape, q):
         IncrementalPLSCV(cv=KFold()).memory_usage(10)
 
 
+@pytest.mark.parametrize(("shape", "q", "n_folds"), [((150, 40_000), 1, 5), ((150, 20_000), 4, 3), ((9000, 500), 1, 8)])
+def test_memory_of_fit_is_as_stated(shape, q, n_folds, monkeypatch):
+    monkeypatch.setattr("plstream.rows.blocks.SMALL_BYTES", 0)
+    X, Y = regression_data(*shape, q)
+    for model in (IncrementalPLSCV(6, cv=n_folds), IncrementalPLS(6)):
+        stated = model.memory_usage(shape[1], q, method="fit")
+        model.fit(X[:40], Y[:40])
+        tracemalloc.start()
+        try:
+            model.fit(X, Y)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        # Blocks of rows, copied by fold, are not included.
+        assert stated / 8 < peak <= stated + X.nbytes / 4
+    with pytest.raises(ValueError, match="must be 'partial_fit' or 'fit'"):
+        model.memory_usage(10, method="predict")
+
+
 OTHER_FOLDS = "rows of a part are assigned to folds by their numbers in it, so the folds are not those of the whole"
 MERGES = {
     "check_merge_is_associative_and_commutative": OTHER_FOLDS,

@@ -117,16 +117,10 @@ def state_bytes(model: Any, source: Source, *, one_pass: bool, classes: Any) -> 
     if hasattr(model, "memory_usage"):
         if one_pass:
             return int(model.memory_usage(m, q))
-        # Small data is centred as a whole; the number of rows of a text file is known only at the end.
+        # Small data is copied as a whole; the number of rows of a text file is known only at the end.
         total = source.bytes_at_most if source.n_rows is None else 8 * m * source.n_rows
         total = SMALL_BYTES if total is None else total
-        small = total if total <= SMALL_BYTES else 0
-        settings = Settings.of(model)
-        exact = int(8 * m * (8 * settings.n_components + 12 * q + 20) + 2 * small)
-        if not settings.in_few_reads:
-            return exact
-        # A state and all directions with their actions, both before and after a change.
-        return exact + settings.stream_bytes(m, q) + 32 * m * settings.n_components * settings.most_reads
+        return int(model.memory_usage(m, q, method="fit")) + (2 * total if total <= SMALL_BYTES else 0)
     if isinstance(model, IncrementalLDA) and model._solver_for(m) == "scatter":
         # The scatter and a block of rows, their copies while they change, and the solution.
         return 8 * m * (8 * m + 4 * BLOCK_ROWS + 12 * q + 20)

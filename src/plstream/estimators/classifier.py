@@ -395,20 +395,22 @@ class IncrementalPLSClassifier(ClassifierMethods, SingleModel):
         return learn_rows(self, opened, (X, y, sample_weight), classes=classes)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def memory_usage(self, n_features: int, n_classes: int = 2) -> int:
-        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+    def memory_usage(self, n_features: int, n_classes: int = 2, *, method: str = "partial_fit") -> int:
+        """Return an upper bound on the memory of training and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
         n_features, n_classes : int
             Number of columns of X and of classes.
+        method : {"partial_fit", "fit"}, default="partial_fit"
+            See :meth:`IncrementalPLS.memory_usage`.
 
         Returns
         -------
         n_bytes : int
             See :class:`IncrementalPLS`.
         """
-        return Settings.of(self).stream_bytes(n_features, n_classes)
+        return Settings.of(self).n_bytes(method, n_features, n_classes)
 
     def _fit(self, X: Any, *, classes: Any = None, journal: Journal | None = None) -> Self:
         """Fit the model to a source. With a journal, exact reads resume where it ends."""

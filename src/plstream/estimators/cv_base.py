@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import ceil, log2
 from numbers import Integral
 from time import monotonic
 from typing import Any, ClassVar, Self
@@ -103,11 +102,17 @@ class CrossValidated(PLSBase):
         -------
         self : object
         """
+        return self._fit(X, y, sample_weight, groups=groups, folds=folds)
+
+    def _fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, folds: Any = None, **classes: Any
+    ) -> Self:
+        """Fit the model; ``classes``, all labels that will occur, are for classifiers."""
         start = monotonic()
         with changed_at_once(self) as (twin,):
             for name in ("_fitted", "_classes_to_come"):
                 twin.__dict__.pop(name, None)
-            fitted = twin._absorbed((X, y, sample_weight), groups, folds, is_fit=True)
+            fitted = twin._absorbed((X, y, sample_weight), groups, folds, is_fit=True, **classes)
             if fitted.solution is None and sum(fold.n_rows > 0 for fold in fitted.stream.streams) < 2:
                 raise ValueError(in_one_fold(fitted.n_rows))
             fitted.solved()
@@ -131,31 +136,32 @@ class CrossValidated(PLSBase):
         return merge_models(self, other, later=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+    def memory_usage(self, n_features: int, n_targets: int = 1, *, method: str = "partial_fit") -> int:
+        """Return an upper bound on the memory of training and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
         n_features, n_targets : int
             Number of columns of X and y, or of classes.
+        method : {"partial_fit", "fit"}, default="partial_fit"
+            See :meth:`IncrementalPLS.memory_usage`.
 
         Returns
         -------
         n_bytes : int
-            Including temporary arrays, but not the rows passed or copies of them. ``fit`` needs no more for data that
-            can be read again, except two copies of data of up to 32 MiB.
+            Including temporary arrays, but not the rows passed or copies of them.
 
         Examples
         --------
-        >>> from plstream import IncrementalPLS, IncrementalPLSCV
-        >>> IncrementalPLSCV().memory_usage(1000) // IncrementalPLS().memory_usage(1000)
-        3
+        >>> from plstream import IncrementalPLSCV
+        >>> model = IncrementalPLSCV()
+        >>> model.memory_usage(500_000, method="fit") < model.memory_usage(500_000) / 2
+        True
         """
         n_folds = self._number_of_folds
         if n_folds is None:
             raise ValueError("The number of folds of a splitter depends on the rows: set cv to a number of folds.")
-        # The folds are merged by recursive halving.
-        return Settings.of(self).stream_bytes(n_features, n_targets, n_folds, ceil(log2(n_folds)) + 2)
+        return Settings.of(self).n_bytes(method, n_features, n_targets, n_folds)
 
     def predict_held_out(
         self, X: Any, n_components: int | None = None, *, groups: Any = None, folds: Any = None

@@ -29,7 +29,7 @@ from .cv_errors import ClassCrossValidation, ClassSums, CrossValidation, Squared
 from .cv_fitted import FittedFolds, FoldRemains
 from .cv_folds import FoldAssignment
 from .heads import ClassifierHead, Head
-from .settings import Settings, buffered
+from .settings import Settings, buffered, grams_fit
 
 # Gram matrices are not used if their rounding errors may change results by more than this.
 _LARGEST_ROUNDING = 1e-9
@@ -37,8 +37,6 @@ _LARGEST_ROUNDING = 1e-9
 # column per fold, and of merges of Gram matrices and their products with vectors, which memory limits.
 _SLOWER_IN_READS = 2, 4
 _SLOWER_IN_STATES = 12, 1
-# Maximum number of entries of all Gram matrices together.
-_LARGEST_GRAMS = 1 << 25
 # Multiplications of all Gram matrices that take several times as long as starting a thread.
 _WORK_WORTH_THREADS = 1 << 28
 # Data up to this size is solved by one thread.
@@ -137,7 +135,7 @@ class _Fit:
     def grams_are_cheaper(self) -> bool:
         """Whether Gram matrices of the folds take less time than reads: see the table in how_it_works.md."""
         n, m, folds = self.n_rows, self.rows.n_columns, self.n_folds
-        if (2 * folds + 1) * m**2 > _LARGEST_GRAMS:
+        if not grams_fit(m, folds):
             return False
         others = not self.rows.in_memory
         by_grams = n * m**2 + _SLOWER_IN_STATES[others] * 4 * folds * m**2 * (log2(folds) + 1 + self.most)
@@ -156,8 +154,8 @@ class _Fit:
                 for fold in range(n_folds)
             )
         else:
-            stream = absorbed()
-            grams = [stream.streams[fold].current() for fold in used]
+            stream = absorbed().without_waiting()
+            grams = [stream.streams[fold].state for fold in used]
             self.reads = self._new_reads(2, list(map(plain_moments, grams)))
         return stream if self._solve(FoldGrams(grams), _LARGEST_ROUNDING) else None
 

@@ -346,19 +346,22 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         return learn_rows(self, open_values, (X, y, sample_weight))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def memory_usage(self, n_features: int, n_targets: int = 1) -> int:
-        """Return an upper bound on the memory of ``partial_fit`` and solving, in bytes, for any number of rows.
+    def memory_usage(self, n_features: int, n_targets: int = 1, *, method: str = "partial_fit") -> int:
+        """Return an upper bound on the memory of training and solving, in bytes, for any number of rows.
 
         Parameters
         ----------
         n_features, n_targets : int
             Number of columns of X and y.
+        method : {"partial_fit", "fit"}, default="partial_fit"
+            The method that trains. ``fit`` is that of data that can be read again; of other data, it takes as much as
+            ``partial_fit``.
 
         Returns
         -------
         n_bytes : int
-            Including temporary arrays; between calls it is a third or less. The rows passed, and converted copies of
-            them, are not included.
+            Including temporary arrays; after ``partial_fit`` a third or less is kept. The rows passed, and copies of
+            them, are not included: blocks of rows, and in ``fit`` up to two copies of data of up to 32 MiB.
 
         Examples
         --------
@@ -367,8 +370,10 @@ class IncrementalPLS(RegressionMethods, SingleModel):
         163308
         >>> IncrementalPLS(solver="sketch").memory_usage(100_000) // 10**6
         1677
+        >>> IncrementalPLS().memory_usage(100_000, method="fit") < 10**9
+        True
         """
-        return Settings.of(self).stream_bytes(n_features, n_targets)
+        return Settings.of(self).n_bytes(method, n_features, n_targets)
 
     def _fit(self, X: Any, *, journal: Journal | None = None) -> Self:
         """Fit the model to a source. With a journal, exact reads resume where it ends."""

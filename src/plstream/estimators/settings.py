@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil, log2
 from typing import Any, TypeAlias
 
+from .._core.threads import blas_threads
 from .._core.validation import NoWeightError
 from ..rows import TrainingRows
 from ..solvers.completion import Gaps
@@ -15,6 +17,8 @@ from .missing import CompletingStream
 _GRAM_BLOCK_ROWS = 1024
 # With more features, the sketch is faster and the square matrix too large.
 _LARGEST_GRAM = 2048
+# Maximum number of entries of all Gram matrices of an exact cross-validation together.
+_LARGEST_FOLD_GRAMS = 1 << 25
 # Rows of a sketch: the larger of the two.
 _SKETCH_SIZE = 128
 _SKETCH_SIZE_PER_COMPONENT = 24
@@ -25,6 +29,11 @@ Stream: TypeAlias = Buffered[Gram | Sketch]
 def buffered(state: Gram | Sketch, *, of_labels: bool) -> Stream:
     """Return a stream that continues from a state."""
     return Buffered(state, getattr(state, "size", _GRAM_BLOCK_ROWS), of_labels=of_labels)
+
+
+def grams_fit(n_features: int, n_folds: int) -> bool:
+    """Return whether an exact cross-validation may hold the Gram matrices of all folds and of all training sets."""
+    return n_folds > 0 and (2 * n_folds + 1) * n_features**2 <= _LARGEST_FOLD_GRAMS
 
 
 @dataclass(frozen=True)
@@ -136,9 +145,9 @@ class Settings:
         """
         n_states = 2 * n_folds + n_merged
         if self.streaming_solver(n_features) == "gram":
-            # The matrix and the waiting rows are copied while they change, and the rows are centred.
+            # The matrices and the waiting rows are copied while they change, and the rows of a block are centred.
             block_rows, small = _GRAM_BLOCK_ROWS, 0
-            n_rows = n_states * n_features + (n_folds + 3) * block_rows
+            n_rows = n_states * n_features + (2 * n_folds + 2) * block_rows
         else:
             # Three times the rows after a compression, and as many directions, before and after a change of units,
             # four blocks, and two for the indices of sparse rows.
@@ -148,6 +157,26 @@ class Settings:
         vectors = 4 * self.n_components + (6 * n_targets + 10) * n_states
         responses = (n_folds + 5) * block_rows * (n_targets + 2) + 6 * min(n_features, n_targets) ** 2
         return 8 * (n_features * (n_rows + vectors) + responses + small)
+
+    def n_bytes(self, method: str, n_features: int, n_targets: int, n_folds: int = 0) -> int:
+        """Return an upper bound on the memory of ``fit`` or ``partial_fit``, in bytes, for any number of rows."""
+        if method not in {"partial_fit", "fit"}:
+            raise ValueError(f"method must be 'partial_fit' or 'fit', not {method!r}.")
+        # The folds are merged by recursive halving.
+        streams = max(1, n_folds), ceil(log2(n_folds)) + 2 if n_folds else 0
+        if method == "partial_fit" or self.rereads is False:
+            return self.stream_bytes(n_features, n_targets, *streams)
+        # Per set of training rows: solutions, their products, and the sums of two blocks per thread.
+        sums = 4 * blas_threads() * (n_targets + 3)
+        n_bytes = 8 * n_features * (n_folds + 1) * (7 * self.n_components + 6 * n_targets + 30 + sums)
+        if self.in_few_reads:
+            # All directions with their actions, before and after a change.
+            n_bytes += 32 * n_features * self.n_components * self.most_reads
+        if self.in_few_reads or self.missing == "model":
+            n_bytes += self.stream_bytes(n_features, n_targets, *streams)
+        elif grams_fit(n_features, n_folds):
+            n_bytes += replace(self, solver="gram").stream_bytes(n_features, n_targets, *streams)
+        return n_bytes
 
     def require_rows(self, n_rows: int | None, n_columns: int) -> None:
         """Raise ValueError if data of this shape has no rows, or too few rows or columns for ``n_components``."""
