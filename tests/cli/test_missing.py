@@ -52,7 +52,7 @@ def test_fit(gaps, done, refused):
 def test_components_by_cross_validation(gaps, done):
     X, y = gaps
     done("fit", "gaps.csv", "-t", "y", "--exclude", "kind,plant", "-c", "auto", "--missing", "model")
-    found, expected = load("model.plstream"), IncrementalPLSCV(5, missing="model").partial_fit(X, y)
+    found, expected = load("model.plstream"), IncrementalPLSCV(5, missing="model").fit(X, y)
     assert found.n_components_ == expected.n_components_
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
     by_groups = ("--groups", "plant", "-o", "groups")
@@ -66,7 +66,7 @@ def test_labels(gaps, arrays, done, components):
     method = ("--method", "incremental-pls-classifier", "--missing", "model", "-c", components, "-o", "labels")
     done("fit", "gaps.csv", "-t", "kind", "--exclude", "y,plant", *method)
     expected = (
-        IncrementalPLSClassifierCV(5, missing="model").partial_fit(X, arrays.labels)
+        IncrementalPLSClassifierCV(5, missing="model").fit(X, arrays.labels)
         if components == "auto"
         else IncrementalPLSClassifier(2, missing="model").fit(X, arrays.labels)
     )

@@ -25,6 +25,7 @@ from plstream import (
     save,
 )
 from plstream.monitoring import Monitor, PredictionInterval
+from tests.oracles import regression_data
 
 from .working_day import write_tables
 
@@ -64,6 +65,29 @@ def test_components_by_cross_validation(done, refused):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.filterwarnings("ignore:sketch_size:UserWarning")
+def test_cross_validation_is_exact_unless_in_one_pass(done, refused):
+    X, y = regression_data(60, 2100)
+    np.save("wide.npy", X)
+    np.save("response.npy", y)
+    labels = np.where(y > 0, "b", "a")
+    np.save("wide_labels.npy", labels)
+    call = "fit", "wide.npy", "-t", "response.npy", "-c", "auto", "--max-components", 3
+    done(*call)
+    exact, found = IncrementalPLSCV(3).fit(X, y), load("model.plstream")
+    np.testing.assert_array_equal(found.cv_results_["mean_test_rmse"], exact.cv_results_["mean_test_rmse"])
+    done(*call, "--one-pass", "--sketch-size", 20, "-o", "stream")
+    done(*call, "--checkpoint", "part", "-o", "resumed")
+    assert (found.solver_, load("stream").solver_, load("resumed").solver_) == ("multipass", "sketch", "sketch")
+    assert "several times, without -c auto" in refused(*call, "--read-tol", 0.1, "--force")
+    named = "fit", "wide.npy", "-t", "wide_labels.npy", "--method", "incremental-pls-classifier", "-c", "auto"
+    done(*named, "--classes", "a,b,c", "--max-components", 3, "-o", "named")
+    assert load("named").classes_.tolist() == ["a", "b", "c"]
+    expected = IncrementalPLSClassifierCV(3).fit(X, labels)
+    np.testing.assert_array_equal(load("named").predict(X), expected.predict(X))
+
+
+@pytest.mark.usefixtures("folder")
 def test_choosing_the_largest_number_tried_is_reported(done):
     out = done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--max-components", 1)
     assert "this is the largest number tried: try more with --max-components 2" in out
@@ -88,7 +112,7 @@ def test_a_dry_run_writes_nothing(folder, done, refused):
     assert "reads:    4\n" in out
     assert "features: 5: a, b, c, d, e\n" in out
     plan = json.loads(done("fit", "X.npy", "-t", "y.npy", "-c", "auto", "--dry-run", "--json"))
-    assert (plan["rows"], plan["reads"]) == (300, 1)
+    assert (plan["rows"], plan["reads"]) == (300, 8)
     assert {*folder.iterdir()} == before
     assert "There is no column 'z'" in refused("fit", "data.csv", "-t", "z", "--dry-run")
 

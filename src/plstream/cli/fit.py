@@ -167,9 +167,9 @@ def fit(
     """Fit a model to data of any size and write it to a file.
 
     incremental-pls, for numbers, and incremental-pls-classifier, for labels, are exact: they read the data once per
-    component plus once, or with --read-tol as often as the error requires. With --one-pass, with -c auto, and for data
-    that can be read only once, they are exact up to 2,048 features, and close to exact with more. All other methods
-    learn in one pass.
+    component plus once (with -c auto, at most two reads more), or with --read-tol as often as the error requires. With
+    --one-pass, for data that can be read only once, and if -c auto comes with --checkpoint or --cluster, they are exact
+    up to 2,048 features, and close to exact with more. All other methods learn in one pass.
 
     \b
     plstream fit spectra.csv --target moisture -c 5 -o moisture.plstream
@@ -198,9 +198,11 @@ def fit(
     require_inputs(data)
     _require_place(output, checkpoints.checkpoint, force=force)
     source = reading.open(data, target, **roles.options())
-    in_one_pass = one_pass or is_auto or not source.rereadable or not reads_again(method)
-    if in_one_pass and (parameters.read_tol is not None or parameters.max_reads is not None):
-        raise ValueError("--read-tol and --max-reads are for fits that read the data several times, not for one pass.")
+    # The states of cross-validation can be kept in checkpoints, exact reads cannot; the workers of a cluster read once.
+    once_for_folds = is_auto and (checkpoints.checkpoint is not None or cluster is not None)
+    in_one_pass = one_pass or once_for_folds or not source.rereadable or not reads_again(method)
+    if (in_one_pass or is_auto) and (parameters.read_tol is not None or parameters.max_reads is not None):
+        raise ValueError("--read-tol and --max-reads are for fits that read the data several times, without -c auto.")
     if parameters.sketch_size is not None and not in_one_pass:
         raise ValueError("--sketch-size is for fits in one pass: pass --one-pass as well.")
     model = model_for(method, source.n_columns, n_components, parameters, validation if is_auto else None)
@@ -235,7 +237,7 @@ def _tell_plan(model: Any, source: Source, output: Path, *, one_pass: bool, clas
         "rows": source.n_rows,
         "features": source.feature_names or source.n_columns,
         "targets": source.target_names or source.n_targets,
-        "reads": 1 if one_pass else model.n_components + 1,
+        "reads": 1 if one_pass else model.max_components + 3 if hasattr(model, "cv") else model.n_components + 1,
         "memory": needed,
         "output": name_of(output),
     }

@@ -53,8 +53,8 @@ def fit_source(
     """Fit a model to a source, with checkpoints: if the process is killed, the same call resumes the fit.
 
     The result is bit-identical to ``model.fit(source)``, with and without checkpoints, no matter how often the fit
-    was killed; for models with cross-validation, to ``model.partial_fit(source)``: see Notes. If it fails or is
-    stopped, the model is unchanged.
+    was killed; for models with cross-validation and a checkpoint, to ``model.partial_fit(source)``: see Notes. If it
+    fails or is stopped, the model is unchanged.
 
     Parameters
     ----------
@@ -71,8 +71,7 @@ def fit_source(
         Seconds between checkpoints, whichever comes first; more for large models, so that writing takes at most a tenth
         of the time. None for no time limit.
     one_pass : bool, default=False
-        Whether IncrementalPLS or IncrementalPLSClassifier with ``solver="auto"`` reads the data once, as in
-        ``partial_fit``.
+        Whether a model that would read the data several times reads it once, as in ``partial_fit``.
     classes : array-like of shape (n_classes,), default=None
         All labels that will occur, for models that learn labels. By default those of the source, or of its first
         block if it can be read only once.
@@ -109,8 +108,8 @@ def fit_source(
     rows already learnt are skipped, or continue with new rows, which are all learnt; its first rows show which. Blocks
     of a pipe end when it is silent for a second, so results are equal up to rounding.
 
-    Models with cross-validation learn in one pass, with one state per fold, because only states can be kept in
-    checkpoints. Their ``fit`` of a source that can be read again computes exact errors for any number of features.
+    With a checkpoint, models with cross-validation learn in one pass, with one state per fold, because only states can
+    be kept in checkpoints. Without one, they are fitted as by ``fit``.
 
     If a checkpoint cannot be written, for example because the disk is full, a warning is issued and the fit continues;
     the previous checkpoint is kept. OSError is raised only if the last one before ``Stopped`` cannot be written.
@@ -199,8 +198,10 @@ class _Fit:
         self.folder = folder
         self.on_block = on_block
         self.targets: dict[str, Any] = {} if classes is None else {"classes": classes}
-        rereads = _is_pls(model) and model.solver not in {"gram", "sketch"} and not hasattr(model, "cv")
-        self.reached = Checkpoint(clone(model), journal=Journal() if rereads and not one_pass else None)
+        rereads = _is_pls(model) and model.solver not in {"gram", "sketch"} and not one_pass
+        has_journal = rereads and not hasattr(model, "cv")
+        self.is_exact = has_journal or (rereads and source.rereadable and folder is None)
+        self.reached = Checkpoint(clone(model), journal=Journal() if has_journal else None)
         """The progress of the fit."""
 
     def run(self, stop: Callable[[], bool] | None, on_stopped: Callable[[Any], None] | None) -> None:
@@ -215,10 +216,10 @@ class _Fit:
             with nullcontext() if stop is None else also_listening(ask):
                 if self.folder is not None:
                     self.reached = self._resumed(self.folder)
-                if self.reached.journal is None:
-                    self._learn()
+                if self.is_exact:
+                    self._fit_exactly()
                 else:
-                    self._reread(self.reached.journal)
+                    self._learn()
         except Stopped:
             if self.folder is not None and self.folder.is_behind:
                 self.folder.write(self.reached)
@@ -275,11 +276,14 @@ class _Fit:
             Settings.of(model).require_rows(reached.n_rows, source.n_columns)
         model._solution()
 
-    def _reread(self, journal: Journal) -> None:
-        """Read the data several times."""
-        journal.tell = self._write_if_due
+    def _fit_exactly(self) -> None:
+        """Read the data as often as necessary."""
+        journal, journals = self.reached.journal, {}
+        if journal is not None:
+            journal.tell = self._write_if_due
+            journals["journal"] = journal
         try:
-            self.model._fit(self.source, journal=journal, **self.targets)
+            self.model._fit(self.source, **journals, **self.targets)
         except JournalError:
             assert self.folder is not None
             raise CheckpointError(
