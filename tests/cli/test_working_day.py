@@ -223,6 +223,11 @@ def test_monitor(folder, model, run, refused, arrays):
     assert run("monitor", "model.plstream", "fault.csv", "--all", "-o", "all.csv").code == 3
     assert len(read_csv((folder / "all.csv").read_text())) == 20
     assert "exists already" in refused("monitor", "model.plstream", "fault.csv", "-o", "all.csv")
+    (folder / "numbered.csv").write_text((folder / "fault.csv").read_text().replace("id,", "row,", 1))
+    call = "monitor", "model.plstream", "numbered.csv", "--keep", "row"
+    assert "would be named 'row'" in refused(*call, "-o", "numbered-alarms.csv")
+    assert "would be named 'row'" in refused(*call, "--json")
+    assert not (folder / "numbered-alarms.csv").exists()
 
 
 @pytest.mark.usefixtures("model")

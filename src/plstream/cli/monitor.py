@@ -52,7 +52,7 @@ def monitor(
     from .errors import ALARMED, tell
     from .output import STANDARD_OUTPUT, opened_output, print_json, require_free, require_inputs, write_table
     from .progress import shown
-    from .results import Results
+    from .results import Results, require_distinct
 
     require_inputs(model, data, reference)
     require_free(output, force=force, endings=(".csv",), or_printed=True)
@@ -64,6 +64,7 @@ def monitor(
     counts = {"rows": 0, "alarms": 0, "t2_alarms": 0, "q_alarms": 0}
     rows = _rows(results, monitor, counts, every_row=every_row)
     names = [*results.names, "row", "t2", "q", "alarm", "features"]
+    require_distinct(names)
     found: list[dict[str, Any]] = []
     with shown():
         if as_json and output == STANDARD_OUTPUT:

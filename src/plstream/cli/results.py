@@ -75,11 +75,16 @@ class Results:
                 yield [*kept, *columns]
 
 
+def require_distinct(names: list[str]) -> None:
+    """Raise ValueError if two columns of the output would have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two columns of the output would be named {twice!r}: rename the column of --keep.")
+
+
 def write_results(results: Results, output: str, *, force: bool) -> None:
     """Write results to a file, or as CSV to standard output."""
-    if len(set(results.names)) < len(results.names):
-        twice = next(name for name in results.names if results.names.count(name) > 1)
-        raise ValueError(f"Two columns of the output would be named {twice!r}: rename the column of --keep.")
+    require_distinct(results.names)
     write = _write_csv if output == STANDARD_OUTPUT else _WRITERS[Path(output).suffix]
     with shown(), opened_output(output, force=force) as file:
         write(file, results.names, results.blocks())
