@@ -356,3 +356,15 @@ def test_solving_together_is_solving_one_by_one(q, m, scale, rank, seed):
         alone = solve_scaled(gram.moments, gram, Scaling.of(gram.moments, scale=scale), 5, quiet=True)
         assert factors.n_components == alone.n_components
         assert relative_error(factors.coefficients(), alone.coefficients()) < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_with_large_means_stop_at_the_rank(seed, monkeypatch):
+    """Their products are centred, so rounding errors grow with the means."""
+    take("reads", monkeypatch)
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(40, 2))
+    X = scores @ rng.normal(size=(2, 20)) + 300
+    model = IncrementalPLSCV(5, cv=4).fit(X, scores @ rng.normal(size=2))
+    errors = model.cv_results_["mean_test_rmse"]
+    assert errors[-1] < 1e-9

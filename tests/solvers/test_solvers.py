@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from plstream.rows import ArrayRows
 from plstream.solvers import MultipassGram, solve_pls
@@ -85,8 +86,6 @@ def test_cross_covariance_is_not_modified():
 
 
 def test_sparse_action_equals_dense():
-    from scipy import sparse
-
     X, Y = regression_data(40, 6, 2)
     X = np.where(np.abs(X) > 4, X, 0)
     v = np.random.default_rng(0).normal(size=6)
@@ -95,6 +94,19 @@ def test_sparse_action_equals_dense():
     )
     np.testing.assert_allclose(rows[0], dense[0], rtol=1e-10)
     assert rows[1] == pytest.approx(dense[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sparse_rows_with_large_means_stop_at_the_rank(seed):
+    """Their products are centred, so rounding errors grow with the means."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(40, 2))
+    X = scores @ rng.normal(size=(2, 20)) + 300
+    rows = ArrayRows(sparse.csr_array(X), scores @ rng.normal(size=(2, 1)))
+    gram = MultipassGram(rows).read_moments()
+    moments = gram.moments
+    squares = {"x_squares": moments.x_squares.sum(), "y_squares": moments.y_squares.sum()}
+    assert solve_pls(moments.cross, gram, 5, **squares, quiet=True).n_components == 2
 
 
 def test_oracle_agrees_with_itself():

@@ -77,7 +77,7 @@ def fit_exactly(
     if solution.n_components < n_components:
         y_left = solution.y_total - float(solution.factors.y_explained.sum())
         warn_of_rank(
-            solution.n_components, n_components, y_is_explained=y_left <= FoldReads.rounding * solution.y_total
+            solution.n_components, n_components, y_is_explained=y_left <= fit.reads.rounding * solution.y_total
         )
     return FittedFolds(
         head,

@@ -92,10 +92,6 @@ class FoldReads:
     ([12.5, 12.5, 26.0], [12.5, 12.5, 26.0])
     """
 
-    rounding = ROUNDING
-    # Scores are accurate to rounding errors, so variances to the squares of these.
-    variance_resolution = ROUNDING**2
-
     def __init__(
         self,
         rows: TrainingRows,
@@ -160,16 +156,22 @@ class FoldReads:
         self._errors = (origins - self.means) + offsets
         origin, offset, self._fold_means = relative_means(origins, offsets)
         self._set_means = np.array([(one.x_origin - origin) + (one.x_offset - offset) for one in self.training])
-        self.centres_products = bool(self.held or self._means_are_small())
+        largest = 0.0 if self.held else self._largest_mean()
+        self.centres_products = largest <= _LARGEST_SPARSE_MEAN
+        # Relative rounding error of a sum of products; where products are centred, means increase it.
+        self.rounding = ROUNDING * max(1.0, largest) if self.centres_products else ROUNDING
+        # Scores are accurate to rounding errors, so variances to the squares of these.
+        self.variance_resolution = self.rounding**2
 
-    def _means_are_small(self) -> bool:
-        """Return whether means may be subtracted from products instead of rows."""
+    def _largest_mean(self) -> float:
+        """Return the largest mean of a fold, in standard deviations of a training set."""
         least = np.full(self.means.shape[1], np.inf)
         for one in self.training:
             deviation = np.sqrt(one.x_squares / max(one.weight, 1e-300))
             # Constant columns do not count.
             np.minimum(least, deviation, out=least, where=one.x_squares > 0)
-        return bool((np.abs(self.means) <= _LARGEST_SPARSE_MEAN * least).all())
+        with np.errstate(divide="ignore", over="ignore"):
+            return float((np.abs(self.means) / least).max(initial=0.0))
 
     def apply_jointly(self, V: Float64Array, sets: range) -> tuple[Float64Array, Float64Array]:
         """Return Sv and v'Sv for each set of rows, with v the corresponding row of V, from one read of the data."""

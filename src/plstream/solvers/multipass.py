@@ -186,9 +186,6 @@ class MultipassGram:
     ([14.0, 5.0], 14.0)
     """
 
-    rounding = ROUNDING
-    # Scores are accurate to rounding errors, so variances to the squares of these.
-    variance_resolution = ROUNDING**2
     lost = 0.0
     subspace_error = np.zeros(0)
 
@@ -225,6 +222,19 @@ class MultipassGram:
         else:
             self.moments, self._held = centred_rows(block)
         return self
+
+    @property
+    def rounding(self) -> float:
+        """Relative rounding error of a sum of products; where products are centred, means increase it."""
+        may_be_sparse = not (self.rows.in_memory or self.rows.compiled)
+        largest = self._centre[2] if may_be_sparse else 0.0
+        return ROUNDING * max(1.0, largest) if largest <= _LARGEST_SPARSE_MEAN else ROUNDING
+
+    @property
+    def variance_resolution(self) -> float:
+        """Relative variance below which a direction cannot be distinguished from rounding errors."""
+        # Scores are accurate to rounding errors, so variances to the squares of these.
+        return self.rounding**2
 
     @cached_property
     def _centre(self) -> tuple[Float64Array, Float64Array, float]:
