@@ -17,6 +17,7 @@ rng = np.random.default_rng(5)
 X = rng.normal(size=(307, 4)) + np.array([0, 1e6, 0, 3])
 Y = X @ [1.0, 2.0, 3.0, 4.0] + rng.normal(size=307)
 LABELS = np.array(["low", "high", "medium"])[rng.integers(0, 3, size=307)]
+WEIGHT = rng.integers(0, 3, size=307).astype(np.float64)
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,23 @@ def test_ranges_and_whether_they_are_kept(held, batch_size, tmp_path, monkeypatc
     assert relative_error(IncrementalPLS(3).fit(OnWorkers(source)).coef_, expected.coef_) < 1e-9
     stream = IncrementalPLS(3).partial_fit(OnWorkers(source)).partial_fit(OnWorkers(source))
     assert relative_error(stream.coef_, expected.coef_) < 1e-8
+
+
+def weighted(folder, **roles):
+    """Return a source of rows with weights, and possibly further columns."""
+    columns = {"a": X[:, 0], "b": X[:, 2], "c": X[:, 3], "y": Y, "w": WEIGHT, **roles}
+    table = np.column_stack([*columns.values()])
+    np.savetxt(folder / "rows.csv", table, "%.17g", ",", header=",".join(columns), comments="")
+    return open_source(folder / "rows.csv", "y", weight="w", batch_size=20, **{role: role for role in roles})
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_weights(held, tmp_path, monkeypatch):
+    monkeypatch.setattr(Workers, "can_hold", lambda *_: held)
+    expected = IncrementalPLS(2).fit(X[:, [0, 2, 3]], Y, WEIGHT)
+    model = IncrementalPLS(2).fit(OnWorkers(weighted(tmp_path)))
+    assert relative_error(model.coef_, expected.coef_) < 1e-9
+    assert model.n_samples_seen_ == np.count_nonzero(WEIGHT)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])

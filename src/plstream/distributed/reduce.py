@@ -250,8 +250,8 @@ def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
     for block in blocks:
         source = block.parts["X"]
         if isinstance(source, Source):
-            X, y = (np.concatenate(column) for column in zip(*source.blocks(), strict=True))
-            held.append(block._replace(parts={"X": source.part((X, y), source.first_row)}))
+            columns = tuple(np.concatenate(column) for column in zip(*source.records(), strict=True))
+            held.append(block._replace(parts={"X": source.part(columns, source.first_row)}))
         else:
             held.append(block)
     return Unit(held=tuple(held))
