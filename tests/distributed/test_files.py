@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plstream import IncrementalPLS, IncrementalPLSClassifier, VIPSelector, open_source
+from plstream import IncrementalPLS, IncrementalPLSClassifier, IncrementalPLSCV, VIPSelector, open_source
 from plstream.data import DataError
 from plstream.distributed import OnWorkers
 from plstream.distributed.collections import collection_of
@@ -70,6 +70,19 @@ def test_weights(held, tmp_path, monkeypatch):
     model = IncrementalPLS(2).fit(OnWorkers(weighted(tmp_path)))
     assert relative_error(model.coef_, expected.coef_) < 1e-9
     assert model.n_samples_seen_ == np.count_nonzero(WEIGHT)
+
+
+def assert_same_folds(model, expected):
+    for name, values in expected.cv_results_.items():
+        np.testing.assert_allclose(model.cv_results_[name], values, rtol=1e-6)
+
+
+@pytest.mark.parametrize("block_length", [1, 5])
+def test_rows_of_weight_zero_are_not_counted_for_folds(block_length, tmp_path):
+    params = {"max_components": 2, "cv": 3, "block_length": block_length}
+    source = weighted(tmp_path)
+    expected = IncrementalPLSCV(**params, solver="gram").fit(source)
+    assert_same_folds(IncrementalPLSCV(**params).fit(OnWorkers(source)), expected)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])

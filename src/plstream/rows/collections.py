@@ -55,7 +55,8 @@ class CollectionRows(TrainingRows):
         self.collection: Collection = opened
         self.name, self.n_columns, self.feature_names = opened.name, opened.n_columns, opened.feature_names
         self.n_targets, self.target_is_vector = opened.n_targets, opened.target_is_vector
-        self.is_weighted = sample_weight is not None
+        # Files have the weights in a column of the source.
+        self.is_weighted = sample_weight is not None or (isinstance(X, OnWorkers) and "weight" in X.source.roles)
         self.n_rows: int | None = None
         self.features = _Features.of(self.n_columns, self.feature_names)
 
