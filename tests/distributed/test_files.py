@@ -85,6 +85,17 @@ def test_rows_of_weight_zero_are_not_counted_for_folds(block_length, tmp_path):
     assert_same_folds(IncrementalPLSCV(**params).fit(OnWorkers(source)), expected)
 
 
+@pytest.mark.parametrize("role", ["folds", "groups"])
+def test_columns_of_the_files_assign_rows_to_folds(role, tmp_path):
+    source = weighted(tmp_path, **{role: np.random.default_rng(0).integers(0, 3, size=len(X))})
+    expected = IncrementalPLSCV(2, cv=3, solver="gram").fit(source)
+    model = IncrementalPLSCV(2, cv=3).fit(OnWorkers(source))
+    assert_same_folds(model, expected)
+    assert_same_folds(model.partial_fit(source), expected.partial_fit(OnWorkers(source)))
+    with pytest.raises(ValueError, match="Earlier rows were assigned"):
+        model.partial_fit(OnWorkers(weighted(tmp_path)))
+
+
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("batch_size", [7, 100])
 def test_labels(class_weight, batch_size, tmp_path):

@@ -20,7 +20,8 @@ from .._core.projection import centred_product
 from .._core.types import Array, Rows
 from .._core.validation import NoWeightError, changed_at_once, located_errors, require_components
 from ..data import Source
-from ..rows import ArrayRows, CollectionRows, TrainingRows, by_blocks, is_collection
+from ..distributed import OnWorkers
+from ..rows import ArrayRows, CollectionRows, SourceRows, TrainingRows, by_blocks, is_collection
 from ..solvers.solution import Solution
 from ..states import Folds, Gram, Sketch
 from .base import PLSBase
@@ -326,6 +327,8 @@ class CrossValidated(PLSBase):
                 )
             given = folds_of_splits(self.cv, X, y, groups)
             return FoldAssignment(int(given.max(initial=0)) + 1, "folds", given=given)
+        if isinstance(X, OnWorkers):
+            return FoldAssignment.by_roles(n_folds, self.block_length, X.source)
         if is_collection(X):
             return FoldAssignment.by_columns(n_folds, self.block_length, groups, folds)
         return self._assignment_of(n_folds, X, groups, folds)
@@ -395,7 +398,10 @@ def _assign_block(
     columns: dict[str, Any],
 ) -> Folds[Gram | Sketch]:
     """Return the streams with the rows of a block added, on Dask workers."""
-    assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
+    if isinstance(rows, SourceRows):
+        assignment = FoldAssignment.of_source(known.n_folds, known.block_length, rows.source)
+    else:
+        assignment = FoldAssignment.of(known.n_folds, known.block_length, columns.get("groups"), columns.get("folds"))
     if isinstance(rows, ArrayRows):
         assignment = assignment.present(rows.X, rows.weight)
     return _assign(stream, rows, assignment, n_before + first_row)

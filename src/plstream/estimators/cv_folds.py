@@ -25,6 +25,8 @@ from ..rows import Block
 
 FoldNumbers: TypeAlias = NDArray[np.int64]
 
+# Columns that assign rows to folds.
+_COLUMNS = "groups", "folds"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Months have no fixed length, so any number will do.
 _ATTOSECONDS = {
@@ -77,15 +79,20 @@ class FoldAssignment:
         return assignment
 
     @classmethod
+    def by_roles(cls, n_folds: int, block_length: int, source: Source) -> Self:
+        """Assign by the column of groups or folds of a source, if it has one; its values are not read yet."""
+        named = {role: role if role in source.roles else None for role in _COLUMNS}
+        return cls.by_columns(n_folds, block_length, **named)
+
+    @classmethod
     def of_source(cls, n_folds: int, block_length: int, source: Source) -> Self:
         """Assign rows of nonzero weight by the column of groups or folds of a source; if it has neither, by number."""
-        named = {role: role if role in source.roles else None for role in ("groups", "folds")}
-        assignment = cls.by_columns(n_folds, block_length, named["groups"], named["folds"])
-        if assignment.by not in named:
+        assignment = cls.by_roles(n_folds, block_length, source)
+        if assignment.by not in _COLUMNS:
             return assignment
         kept = []
         for values in source.column(assignment.by):
-            columns = {role: values if role == assignment.by else None for role in named}
+            columns = {role: values if role == assignment.by else None for role in _COLUMNS}
             given: Any = cls.of(n_folds, block_length, **columns).given
             # One or two bytes per row.
             kept.append(given.astype(np.min_scalar_type(-n_folds)))
