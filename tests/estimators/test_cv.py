@@ -428,6 +428,21 @@ def test_iterators_and_arrow_tables_are_read_once(kind):
 
 
 @pytest.mark.parametrize("role", ["groups", "folds"])
+@pytest.mark.parametrize("n_given", [59, 61, 120])
+def test_every_row_of_iterators_and_tables_has_a_fold(role, n_given):
+    arrow = pytest.importorskip("pyarrow")
+    X, y = regression_data(60, 4)
+    table = arrow.table({**{f"x{j}": X[:, j] for j in range(4)}, "y": y.ravel()})
+    given = {role: np.arange(n_given) % 5}
+    parts = ((X[i : i + 20], y[i : i + 20]) for i in range(0, 60, 20))
+    model = IncrementalPLSCV(3).partial_fit(table, "y", **{role: np.arange(60) % 5})
+    for fit, *data in ((model.fit, table, "y"), (model.partial_fit, table, "y"), (model.fit, parts)):
+        with pytest.raises(ValueError, match=f"but {role} has {n_given} entries"):
+            fit(*data, **given)
+    assert model.n_samples_seen_ == 60
+
+
+@pytest.mark.parametrize("role", ["groups", "folds"])
 def test_groups_and_folds_that_are_columns_of_a_source(tmp_path, role):
     X, y = regression_data(300, 4)
     lots = np.random.default_rng(0).integers(0, 30, 300)

@@ -55,6 +55,7 @@ def fit_exactly(
 ) -> FittedFolds:
     """Fit rows that can be read again; ``absorbed`` returns the streaming states of the folds, from one read."""
     assert rows.n_rows is not None
+    assignment.require_length(rows.n_rows)
     used = _used_folds(assignment, rows.n_rows)
     if len(used) < 2:
         raise ValueError(in_one_fold(rows.n_rows))

@@ -125,10 +125,22 @@ class FoldAssignment:
                 folds = self.folds(n_before + n_kept, n_kept, block.n_rows)
             else:
                 folds = self.folds(n_read, n_read, read.n_rows)
+                if len(folds) < read.n_rows:
+                    raise self._length_error(f"at least {n_read + read.n_rows}")
                 if block is not read:
                     folds = folds[~np.isnan(read.Y).all(axis=1)]
             yield block, folds
             n_read, n_kept = n_read + read.n_rows, n_kept + block.n_rows
+        self.require_length(n_read)
+
+    def require_length(self, n_rows: int) -> None:
+        """Raise ValueError unless the fold of every row is given, if any is."""
+        if self.given is not None and len(self.given) != n_rows:
+            raise self._length_error(str(n_rows))
+
+    def _length_error(self, n_rows: str) -> ValueError:
+        n_given = 0 if self.given is None else len(self.given)
+        return ValueError(f"X has {n_rows} rows, but {self.by} has {n_given} entries: every row requires one.")
 
 
 def folds_of_rows(first: int, n_rows: int, n_folds: int, block_length: int = 1) -> FoldNumbers:
