@@ -201,6 +201,17 @@ def test_rows_without_a_response_are_left_out(solver, share):
         model().fit(X, np.full(300, np.nan))
 
 
+@pytest.mark.parametrize("given", [X, GAPS], ids=["complete", "gaps"])
+@pytest.mark.parametrize("without", [3, 103])
+def test_some_blocks_have_rows_without_a_response(given, without):
+    labelled = np.where(np.arange(300) == without, np.nan, y)
+    expected = model().fit(np.delete(given, without, axis=0), np.delete(y, without))
+    blocks = [(given[start : start + 100], labelled[start : start + 100]) for start in range(0, 300, 100)]
+    found = model().fit(open_source(blocks, batch_size=100))
+    assert found.n_samples_seen_ == 299
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0.01, atol=1e-3)
+
+
 def test_one_of_several_responses_is_missing():
     Y = np.column_stack([y, SCORES[:, 0]])
     gappy = Y.copy()

@@ -169,9 +169,12 @@ class TrainingRows(ABC):
         blocks = self.blocks()
         first, *others = blocks if label is None else track(blocks, label, self.n_rows, lambda block: block.n_rows)
         if others:
-            X, Y, weight = zip(*((block.X, block.Y, block.weight) for block in (first, *others)), strict=True)
-            weights = None if first.weight is None else np.concatenate(weight)
-            first = first._replace(X=np.concatenate(X), Y=np.concatenate(Y), weight=weights)
+            parts = first, *others
+            X, Y = (np.concatenate(column) for column in zip(*((part.X, part.Y) for part in parts), strict=True))
+            # Blocks from which rows without a response have been left out have weights, others may have none.
+            is_weighted = any(part.weight is not None for part in parts)
+            weight = np.concatenate([part.weights for part in parts]) if is_weighted else None
+            first = first._replace(X=X, Y=Y, weight=weight)
         return first if forgetting >= 1.0 else first.aged(forgetting)
 
     def aged_blocks(self, forgetting: float, start: int) -> Iterator[tuple[Block, int]]:
