@@ -72,6 +72,19 @@ def test_weights(held, tmp_path, monkeypatch):
     assert model.n_samples_seen_ == np.count_nonzero(WEIGHT)
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_missing_values(held, tmp_path, monkeypatch):
+    monkeypatch.setattr(Workers, "can_hold", lambda *_: held)
+    gaps = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+    known = np.where(np.arange(len(Y)) % 50 == 7, np.nan, Y)
+    source = opened("csv", tmp_path, gaps, known, batch_size=10)
+    expected = IncrementalPLS(2, missing="model").fit(gaps, known)
+    model = IncrementalPLS(2, missing="model").fit(OnWorkers(source))
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0.01, atol=1e-3)
+    with pytest.raises(DataError, match="there is NaN"):
+        IncrementalPLS(2).fit(OnWorkers(source))
+
+
 def assert_same_folds(model, expected):
     for name, values in expected.cv_results_.items():
         np.testing.assert_allclose(model.cv_results_[name], values, rtol=1e-6)

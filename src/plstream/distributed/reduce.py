@@ -191,8 +191,11 @@ class RemoteBlocks:
                 f"{advice}."
             )
 
-    def hold_if_few(self, n_rows: int | None) -> None:
-        """Keep the blocks on the workers if these have enough memory; otherwise recompute them in each read."""
+    def hold_if_few(self, n_rows: int | None, *, allow_missing: bool = False) -> None:
+        """Keep the blocks on the workers if these have enough memory; otherwise recompute them in each read.
+
+        With ``allow_missing``, files may have missing values.
+        """
         if self._decided or n_rows is None:
             return
         self._decided = True
@@ -200,7 +203,7 @@ class RemoteBlocks:
         if any(is_future(self._graph[keys["X"]]) for keys in self._blocks):
             return
         if self.row_bytes and self.workers.can_hold(n_rows * self.row_bytes, self._needed):
-            graph, keys = self._folded(_hold, "hold")
+            graph, keys = self._folded(partial(_hold, allow_missing=allow_missing), "hold")
             client = self.workers.client
             kept = self.workers.get(graph, keys) if client is None else client.get(graph, keys, sync=False)
             self._held = dict(zip(keys, kept, strict=True))
@@ -244,12 +247,13 @@ def _merge_present(merge: Merge[State], first: State | None, second: State | Non
     return merge(first, second)
 
 
-def _hold(blocks: Iterator[LoadedBlock]) -> Unit:
+def _hold(blocks: Iterator[LoadedBlock], *, allow_missing: bool) -> Unit:
     """Return the blocks as a unit held in memory."""
     held = []
     for block in blocks:
         source = block.parts["X"]
         if isinstance(source, Source):
+            source.allow_missing = allow_missing
             columns = tuple(np.concatenate(column) for column in zip(*source.records(), strict=True))
             held.append(block._replace(parts={"X": source.part(columns, source.first_row)}))
         else:

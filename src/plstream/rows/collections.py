@@ -75,7 +75,8 @@ class CollectionRows(TrainingRows):
         vector = 8 * self.n_columns
         # Small blocks are copied and centred as a whole, large ones in parts of that size.
         blocks.require_room(2 * SMALL_BYTES + 8 * vector, vector * (self.n_targets + 6), _SMALLER)
-        blocks.hold_if_few(self.n_rows if blocks.n_rows is None else sum(blocks.n_rows))
+        n_rows = self.n_rows if blocks.n_rows is None else sum(blocks.n_rows)
+        blocks.hold_if_few(n_rows, allow_missing=self.allow_missing)
         add = partial(_add_part, self._row_opener(), work, forgetting)
         counted = blocks.reduce(partial(_fold, add), partial(_merge_parts, forgetting), label)
         if counted is None:
