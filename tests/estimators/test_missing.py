@@ -212,6 +212,25 @@ def test_some_blocks_have_rows_without_a_response(given, without):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0.01, atol=1e-3)
 
 
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("first", [0, 100, 200])
+def test_some_blocks_have_no_response(first, small, monkeypatch):
+    if not small:
+        monkeypatch.setattr("plstream.rows.sources.SMALL_BYTES", 0)
+    known = (np.arange(300) < first) | (np.arange(300) >= first + 100)
+    blocks = [(X[start : start + 50], np.where(known, y, np.nan)[start : start + 50]) for start in range(0, 300, 50)]
+    expected = IncrementalPLS(3).fit(X[known], y[known])
+    for how in ({}, {"solver": "gram"}, {"read_tol": 1e-9}):
+        found = model(**how).fit(open_source(blocks, batch_size=50))
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-7)
+        assert found.n_samples_seen_ == 200
+    expected = IncrementalPLSCV(3, solver="gram").fit(X[known], y[known])
+    for solver in ("auto", "gram"):
+        found = IncrementalPLSCV(3, missing="model", solver=solver).fit(open_source(blocks, batch_size=50))
+        for name, values in expected.cv_results_.items():
+            np.testing.assert_allclose(found.cv_results_[name], values, rtol=1e-6)
+
+
 def test_one_of_several_responses_is_missing():
     Y = np.column_stack([y, SCORES[:, 0]])
     gappy = Y.copy()

@@ -121,6 +121,9 @@ class FoldAssignment:
         n_read = n_kept = 0
         for read in blocks:
             block = read.labelled() if labelled else read
+            if not block.n_rows:
+                n_read += read.n_rows
+                continue
             if self.given is None:
                 folds = self.folds(n_before + n_kept, n_kept, block.n_rows)
             else:

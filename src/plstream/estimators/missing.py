@@ -302,7 +302,8 @@ class CompletedRows(TrainingRows):
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Read the rows, starting at the beginning of a block."""
-        return (self.model.completed_block(block.labelled()) for block in self.rows.blocks(start))
+        labelled = (block.labelled() for block in self.rows.blocks(start))
+        return (self.model.completed_block(block) for block in labelled if block.n_rows)
 
     def parts(
         self, work: Callable[[Block], Part], forgetting: float, label: str, start: int = 0

@@ -261,6 +261,9 @@ def centred_rows(block: Block, *, overwrite: bool = False) -> tuple[Moments, Flo
 def _summary(block: Block, set_x: Callable[[Moments, Block, Rows], Float64Array | None]) -> tuple[Moments, Any]:
     """Return the moments of a block, those of X as set by ``set_x``, and its other results."""
     state = Moments(block.X.shape[1], block.n_targets)
+    if not block.n_rows:
+        # No row of a block may have a response.
+        return state, np.empty((0, block.X.shape[1]))
     state.n_rows = block.n_rows
     weight = block.weight
     state.weight = float(block.n_rows if weight is None else weight.sum())
