@@ -55,9 +55,10 @@ def test_ranges_and_whether_they_are_kept(held, batch_size, tmp_path, monkeypatc
     assert relative_error(stream.coef_, expected.coef_) < 1e-8
 
 
-def weighted(folder, **roles):
-    """Return a source of rows with weights, and possibly further columns."""
-    columns = {"a": X[:, 0], "b": X[:, 2], "c": X[:, 3], "y": Y, "w": WEIGHT, **roles}
+def weighted(folder, **others):
+    """Return a source of rows with weights, and possibly other or further columns."""
+    columns = {"a": X[:, 0], "b": X[:, 2], "c": X[:, 3], "y": Y, "w": WEIGHT, **others}
+    roles = {"folds", "groups"} & {*others}
     table = np.column_stack([*columns.values()])
     np.savetxt(folder / "rows.csv", table, "%.17g", ",", header=",".join(columns), comments="")
     return open_source(folder / "rows.csv", "y", weight="w", batch_size=20, **{role: role for role in roles})
@@ -83,6 +84,20 @@ def test_missing_values(held, tmp_path, monkeypatch):
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0.01, atol=1e-3)
     with pytest.raises(DataError, match="there is NaN"):
         IncrementalPLS(2).fit(OnWorkers(source))
+
+
+def test_labels_of_rows_with_weights_and_missing_values(tmp_path):
+    gaps = np.where(np.arange(len(X)) % 20 == 0, np.nan, X[:, 0])
+    labels = np.digitize(Y, [np.median(Y)])
+    params = {"n_components": 2, "missing": "model"}
+    # Opened anew, because a fit changes the source.
+    models = [
+        IncrementalPLSClassifier(**params).fit(OnWorkers(weighted(tmp_path, a=gaps, y=labels))),
+        IncrementalPLSClassifier(**params).partial_fit(OnWorkers(weighted(tmp_path, a=gaps, y=labels)), classes=[0, 1]),
+    ]
+    expected = IncrementalPLSClassifier(**params).fit(weighted(tmp_path, a=gaps, y=labels))
+    for model in models:
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0.1, atol=0.01)
 
 
 def assert_same_folds(model, expected):

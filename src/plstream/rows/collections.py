@@ -110,7 +110,8 @@ class CollectionRows(TrainingRows):
 
     def label_counts(self) -> LabelCounts:
         """Return all labels, and the total weight of each, from a read without X."""
-        counts = self.collection.targets.reduce(partial(_fold, _add_label_counts), merge_label_counts, "labels")
+        add = partial(_add_label_counts, allow_missing=self.allow_missing)
+        counts = self.collection.targets.reduce(partial(_fold, add), merge_label_counts, "labels")
         if counts is None:
             raise self._no_rows()
         return counts
@@ -118,10 +119,13 @@ class CollectionRows(TrainingRows):
     def first_y(self) -> Array:
         """Return the y of the first row, usually from the first block alone."""
         targets = self.collection.targets
-        first: Array = targets.first(_y_of_first_row)
+        look = partial(_y_of_first_row, allow_missing=self.allow_missing)
+        first: Array = targets.first(look)
         if len(first):
             return first
-        found: Array | None = targets.reduce(partial(_fold, _keep_first_y), _keep_first, "looking for rows")
+        found: Array | None = targets.reduce(
+            partial(_fold, partial(_keep_first_y, look)), _keep_first, "looking for rows"
+        )
         if found is None:
             raise self._no_rows()
         return found
@@ -282,10 +286,12 @@ def _merge_streams(first: Any, second: Any) -> Any:
     return first.merged(second, later=True)
 
 
-def _add_label_counts(total: Any, loaded: LoadedBlock) -> Any:
+def _add_label_counts(total: Any, loaded: LoadedBlock, *, allow_missing: bool) -> Any:
     """Add the labels of a block, and the total weight of each."""
     parts = loaded.parts
     if "X" in parts:
+        # Features are read with the weights.
+        parts["X"].allow_missing = allow_missing
         counted = parts["X"].label_counts(weighted=True)
     else:
         labels = as_labels(parts["y"], "A classifier", warn=False)
@@ -297,14 +303,16 @@ def _add_row_count(total: Any, loaded: LoadedBlock) -> Any:
     return {**(total or {}), loaded.number: _n_weighted_rows(loaded.parts)}
 
 
-def _keep_first_y(total: Any, loaded: LoadedBlock) -> Any:
-    return _y_of_first_row(loaded.parts) if total is None else total
+def _keep_first_y(look: Callable[[Mapping[str, Any]], Array], total: Any, loaded: LoadedBlock) -> Any:
+    return look(loaded.parts) if total is None else total
 
 
 def _keep_first(first: Array, _second: Array) -> Array:
     return first
 
 
-def _y_of_first_row(parts: Mapping[str, Any]) -> Array:
+def _y_of_first_row(parts: Mapping[str, Any], *, allow_missing: bool) -> Array:
+    if "X" in parts:
+        parts["X"].allow_missing = allow_missing
     y: Array = np.asarray(next(parts["X"].blocks())[1] if "X" in parts else parts["y"])
     return y[:1]
