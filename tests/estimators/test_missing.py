@@ -17,6 +17,7 @@ from plstream import (
     save,
 )
 from plstream import load as load_model
+from plstream.distributed import OnWorkers
 from plstream.files import export_onnx
 
 rng = np.random.default_rng(0)
@@ -392,6 +393,39 @@ def test_dask():
         np.testing.assert_allclose(labelled.coef_, model().fit(GAPS, known).coef_, rtol=0.01, atol=1e-3)
         with pytest.raises(ValueError, match=r"In block .* contains NaN .* or set missing='model'"):
             IncrementalPLS(3).fit(rows, da.from_array(y, chunks=100))
+
+
+@pytest.mark.parametrize("kind", ["arrays", "delayed", "frames", "files"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dask_blocks_without_any_response(kind, weighted, tmp_path):
+    da, dask = pytest.importorskip("dask.array"), pytest.importorskip("dask")
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    rows = np.arange(300)
+    known = np.where((rows < 100) | (rows % 7 == 0), np.nan, y)
+    names, weight = [f"x{j}" for j in range(15)], rows % 3 if weighted else None
+    frame = pd.DataFrame(X, columns=names).assign(y=known, w=rows % 3)
+    blocks = {
+        "arrays": lambda values: da.from_array(np.asarray(values), chunks=(100, *np.shape(values)[1:])),
+        "delayed": lambda values: [dask.delayed(values[start : start + 100]) for start in (0, 100, 200)],
+        "frames": lambda values: dd.from_pandas(values, npartitions=3),
+    }
+    if kind == "files":
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        how = {"weight": "w"} if weighted else {}
+        source = open_source(tmp_path / "rows.csv", target="y", columns=names, batch_size=100, **how)
+        data = (OnWorkers(source),)
+    else:
+        data = [blocks[kind](frame[column]) for column in (names, "y", "w")][: 3 if weighted else 2]
+    with dask.config.set(scheduler="synchronous"):
+        for cls in (IncrementalPLS, IncrementalPLSCV):
+            expected = cls(3, missing="model", solver="gram").fit(X, known, weight)
+            found = cls(3, missing="model").fit(*data)
+            np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-7)
+            assert found.n_samples_seen_ == expected.n_samples_seen_
+        for name, values in expected.cv_results_.items():
+            np.testing.assert_allclose(found.cv_results_[name], values, rtol=1e-6)
+        with pytest.raises(ValueError, match="y has no value in any row"):
+            model().fit(da.from_array(X, chunks=(100, 15)), da.from_array(np.full(300, np.nan), chunks=100))
 
 
 def test_onnx_refuses(tmp_path):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
@@ -28,6 +29,7 @@ from .blocks import Block, Part, TrainingRows
 __all__ = ["CollectionRows", "apply_lazily", "is_collection"]
 
 _NO_ROWS = "X has no row with a positive weight: pass at least one."
+_NO_RESPONSES = "y has no value in any row: pass rows with responses."
 # Parts of a block that open its training rows; the others are further columns.
 _TRAINING_DATA = ("X", "y", "sample_weight")
 _SMALLER = "use smaller chunks or fewer threads per worker"
@@ -78,9 +80,10 @@ class CollectionRows(TrainingRows):
         n_rows = self.n_rows if blocks.n_rows is None else sum(blocks.n_rows)
         blocks.hold_if_few(n_rows, allow_missing=self.allow_missing)
         add = partial(_add_part, self._row_opener(), work, forgetting)
-        counted = blocks.reduce(partial(_fold, add), partial(_merge_parts, forgetting), label)
+        fold = partial(_fold, add, labelled=self._only_labelled)
+        counted = blocks.reduce(fold, partial(_merge_parts, forgetting), label)
         if counted is None:
-            raise ValueError(_NO_ROWS)
+            raise ValueError(_NO_RESPONSES if self._only_labelled else _NO_ROWS)
         self.n_rows = counted[1]
         yield counted
 
@@ -103,7 +106,8 @@ class CollectionRows(TrainingRows):
         blocks.require_room(state_bytes, state_bytes // 3, f"{_SMALLER}, or solver='sketch'")
         first_rows = self._first_rows() if by_number else None
         add = partial(_add_to_stream, self._row_opener(), empty, absorb, first_rows)
-        stream = blocks.reduce(partial(_fold_into_stream, add), _merge_streams, label)
+        fold = partial(_fold_into_stream, add, labelled=self._only_labelled)
+        stream = blocks.reduce(fold, _merge_streams, label)
         if stream is None:
             raise self._no_rows()
         return stream
@@ -135,15 +139,23 @@ class CollectionRows(TrainingRows):
         self.features.missing = "model" if self.allow_missing else "error"
         return partial(_open_rows, self.features, self.open_block)
 
+    @property
+    def _only_labelled(self) -> bool:
+        """Whether rows without any response are left out."""
+        return self.allow_missing and not self.n_classes
+
     def _first_rows(self) -> Array:
-        """Return the number of rows of nonzero weight before each block, which may take a read of the weights."""
+        """Return the number of rows learnt before each block, which may take a read of y and the weights."""
         n_rows = self.collection.blocks.n_rows
-        if n_rows is None or self.is_weighted:
-            counts = self.collection.targets.reduce(partial(_fold, _add_row_count), dict.__or__, "rows counted") or {}
+        if n_rows is None or self.is_weighted or self._only_labelled:
+            add = partial(_add_row_count, labelled=self._only_labelled)
+            counts = self.collection.targets.reduce(partial(_fold, add), dict.__or__, "rows counted") or {}
             n_rows = [counts.get(number, 0) for number in range(max(counts, default=0) + 1)]
         return np.cumsum([0, *n_rows])
 
     def _no_rows(self) -> ValueError:
+        if self._only_labelled:
+            return NoWeightError(_NO_RESPONSES)
         return (NoWeightError if self.is_weighted else ValueError)(_NO_ROWS)
 
     def __enter__(self) -> Self:
@@ -204,25 +216,31 @@ def _apply(features: _Features, function: Callable[[Rows], Array], nothing: Arra
     return function(validate_rows(features, X, reset=False)) if _num_samples(X) else nothing
 
 
-def _fold(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
-    """Add blocks, except those without rows, one after another to a result, which is None at first."""
+def _fold(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock], *, labelled: bool = False) -> Any:
+    """Add blocks, except those without rows, one after another to a result, which is None at first.
+
+    If ``labelled``, arrays without any response are left out. Files leave out such rows themselves.
+    """
     total = None
     for block in blocks:
-        if _n_weighted_rows(block.parts):
+        if _n_weighted_rows(block.parts, labelled=labelled and not isinstance(block.parts.get("X"), Source)):
             total = add(total, block)
         # Released before the next one is computed.
         del block
     return total
 
 
-def _fold_into_stream(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock]) -> Any:
-    stream = _fold(add, blocks)
+def _fold_into_stream(add: Callable[[Any, LoadedBlock], Any], blocks: Iterator[LoadedBlock], *, labelled: bool) -> Any:
+    stream = _fold(add, blocks, labelled=labelled)
     # Only the state is sent to another process, not buffered rows.
     return None if stream is None else stream.without_waiting()
 
 
-def _n_weighted_rows(parts: Mapping[str, Any]) -> int:
-    """Return the number of rows of nonzero weight; raise ValueError unless all columns have one entry per row."""
+def _n_weighted_rows(parts: Mapping[str, Any], *, labelled: bool = False) -> int:
+    """Return the number of rows of nonzero weight; raise ValueError unless all columns have one entry per row.
+
+    If ``labelled``, rows without any response are not counted.
+    """
     X = parts["X"] if "X" in parts else parts["y"]
     n = X.count() if isinstance(X, Source) else _num_samples(X)
     for name, column in parts.items():
@@ -230,10 +248,36 @@ def _n_weighted_rows(parts: Mapping[str, Any]) -> int:
             raise ValueError(
                 f"X has {n} rows, but {name} has {_num_samples(column)}: divide both into blocks at the same rows."
             )
-    if isinstance(X, Source) and "weight" in X.roles:
-        return X.n_weighted()
+    if isinstance(X, Source):
+        if labelled:
+            return _n_labelled_rows(X)
+        return X.n_weighted() if "weight" in X.roles else n
     weight = parts.get("sample_weight")
-    return n if weight is None else int(np.count_nonzero(np.broadcast_to(np.asarray(weight), n)))
+    counts = np.ones(n, bool) if weight is None else np.broadcast_to(np.asarray(weight), n) != 0
+    return int(np.count_nonzero(counts & _have_response(parts["y"]) if labelled else counts))
+
+
+def _n_labelled_rows(source: Source) -> int:
+    """Return the number of rows of nonzero weight that have a response, by reading all rows."""
+    source.allow_missing = True
+    n_rows = 0
+    for _, y, *others in source.records():
+        known = _have_response(y)
+        if "weight" in source.roles:
+            known = np.logical_and(known, others[source.roles.index("weight")] > 0)
+        n_rows += int(np.count_nonzero(known))
+    return n_rows
+
+
+def _have_response(y: Any) -> NDArray[np.bool_]:
+    """Return which rows have a response."""
+    if hasattr(y, "isna"):
+        missing = np.asarray(y.isna())
+    else:
+        values = np.asarray(y)
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    known: NDArray[np.bool_] = np.logical_not(missing.reshape(len(missing), -1).all(axis=1))
+    return known
 
 
 @contextmanager
@@ -299,8 +343,8 @@ def _add_label_counts(total: Any, loaded: LoadedBlock, *, allow_missing: bool) -
     return counted if total is None else merge_label_counts(total, counted)
 
 
-def _add_row_count(total: Any, loaded: LoadedBlock) -> Any:
-    return {**(total or {}), loaded.number: _n_weighted_rows(loaded.parts)}
+def _add_row_count(total: Any, loaded: LoadedBlock, *, labelled: bool) -> Any:
+    return {**(total or {}), loaded.number: _n_weighted_rows(loaded.parts, labelled=labelled)}
 
 
 def _keep_first_y(look: Callable[[Mapping[str, Any]], Array], total: Any, loaded: LoadedBlock) -> Any:
