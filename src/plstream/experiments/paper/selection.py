@@ -137,8 +137,10 @@ def figures(found: TaskResults) -> list[CaptionedFigure]:
         else:
             lines[method] = [100 * share for share in shares], means
     data_set = found.task["paper"]
+    # As in the table, under the variants that the paper may have run.
+    here = {name: variant for variant, name in _PAPER_NAMES.items()}
     theirs: dict[str, Line] = {
-        method: ([100 * share for share in SHARES], [*values])
+        here.get(method, method): ([100 * share for share in SHARES], [*values])
         for method, values in REPORTED.get(data_set or "", {}).items()
     }
     figure, panels = stacked(2 if theirs else 1, 3.1)
