@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import plstream
+from plstream._core.progress import listening
 from plstream.experiments import runner
 from plstream.experiments.classifiers import linear_svm
 from plstream.experiments.paper import experiments
@@ -53,6 +54,13 @@ def computed(monkeypatch):
 
     monkeypatch.setattr(runner, "compute", counted)
     return units
+
+
+def test_the_estimate_has_one_progress():
+    steps = []
+    with listening(steps.append):
+        plan_of([make_task(2, kind="verification")])
+    assert {step.label for step in steps} == {"estimating"}
 
 
 def test_results_have_the_documented_form(tmp_path):

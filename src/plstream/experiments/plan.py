@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from .._core.memory import available_bytes, format_bytes
-from .._core.progress import track
+from .._core.progress import listening, track
 from .._core.threads import single_threaded_blas
 from .classifiers import linear_svm, perceptron, standardised
 from .methods import METHODS, Projection
@@ -191,8 +191,8 @@ class CostModel:
         for _ in range(2):
             projection = Projection(METHODS[method], c, classes, self.seed, self.settings)
             start = clock()
-            # For example, overflow, which the cell will report.
-            with suppress(ValueError):
+            # For example, overflow, which the cell will report. Progress of such a fit would replace that of the plan.
+            with suppress(ValueError), listening(None):
                 projection.learn(X, y)
                 projection.directions()
             times.append(clock() - start)
