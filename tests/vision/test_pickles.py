@@ -126,7 +126,8 @@ def test_damage_is_one_sentence(tmp_path):
     data = random.integers(0, 256, (3, 4), np.uint8)
     for content in (python_2_batch(data, [1, 2, 3]), pickle.dumps({"data": data, "labels": [1, 2, 3]}, protocol=4)):
         for end in range(len(content)):
-            with pytest.raises(DataError):
+            # An empty file has no reason to give.
+            with pytest.raises(DataError, match=r"\w\.$" if end == 0 else None):
                 read(tmp_path, content[:end])
         for _ in range(250):
             bad = bytearray(content)

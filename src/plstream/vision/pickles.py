@@ -39,7 +39,9 @@ def read_pickle(path: Path) -> dict[str, Any]:
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001  a damaged pickle raises anything
-        raise DataError(f"{path} is not a pickle of arrays, or is damaged or truncated: {error}.") from None
+        # That of an empty file has no text.
+        reason = f": {error}" if str(error) else ""
+        raise DataError(f"{path} is not a pickle of arrays, or is damaged or truncated{reason}.") from None
     raise DataError(f"{path} holds a {type(batch).__name__}, not a dictionary with data and labels.")
 
 
