@@ -13,6 +13,7 @@ import plstream
 from plstream._core.progress import listening
 from plstream.experiments import runner
 from plstream.experiments.classifiers import linear_svm
+from plstream.experiments.methods import Projection
 from plstream.experiments.paper import experiments
 from plstream.experiments.plan import SVM_BYTES_PER_NUMBER, CostModel, make_plan, planned_seconds, within_budget
 from plstream.experiments.results import FORMAT, Results, read
@@ -257,6 +258,20 @@ def test_the_estimated_time_includes_the_fit_with_one_score_per_class(method, c,
     costs, n = CostModel(task, SMALL, 0), len(task.splits[0][0])
     once = costs.choose(method) + costs.fit(method)
     assert part.seconds[method] == pytest.approx(once + n * 1e3 * c**2, rel=0.01)
+
+
+def test_the_estimated_time_includes_the_scores(monkeypatch):
+    """Of many features, they take longer to compute than methods without a model per class take to learn."""
+    now = [0.0]
+
+    def scores(_projection, X):
+        now[0] += len(X)
+
+    monkeypatch.setattr("plstream.experiments.plan.clock", lambda: now[0])
+    monkeypatch.setattr("plstream.experiments.plan._multiplications_per_second", lambda: 1e9)
+    monkeypatch.setattr(Projection, "scores", scores)
+    costs = CostModel(make_task(4), SMALL, 0)
+    assert costs.fit("ccipca") == pytest.approx(costs.n)
 
 
 def test_few_epochs_take_less_time():

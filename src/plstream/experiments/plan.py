@@ -1,8 +1,8 @@
 """The plan of a run: its parts, estimates of their time and memory, and parts to omit if these are too large.
 
-The times to train a method, and an SVM of features, are measured on a part of the task, those of the steps of a
-perceptron on random rows. The rest follows from the sizes, and from the measured speed of matrix multiplications. All
-are accurate to about a factor of two on an idle machine.
+The times to train a method and project rows, and to train an SVM of features, are measured on a part of the task,
+those of the steps of a perceptron on random rows. The rest follows from the sizes, and from the measured speed of
+matrix multiplications. All are accurate to about a factor of two on an idle machine.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ class CostModel:
         self._perceptron_per_row = cache(self._measured_perceptron)
 
     def fit(self, method: str, n: int | None = None, *, c: int | None = None) -> float:
-        """Return seconds to train c components, by default the most, on n rows, by default on the training rows."""
+        """Return seconds to train c components, by default the most, on n rows, and project these.
+
+        By default, on the training rows.
+        """
         row, solve = self.row_and_solve(method) if c is None else self.row_and_solve(method, c)
         return (self.n if n is None else n) * row + solve
 
@@ -142,7 +145,7 @@ class CostModel:
         return METHODS[method].max_components(self.task.n_classes, self.task.n_features, self.settings.components)
 
     def _row_and_solve(self, method: str, c: int | None = None) -> tuple[float, float]:
-        """Return the measured seconds per row, and for solving."""
+        """Return the measured seconds per row, to learn and project it, and for solving."""
         c = self._max_components(method) if c is None else c
         few, many = (self._seconds_to_fit(method, c, n_rows) for n_rows in _ROWS_TO_TIME)
         more = _ROWS_TO_TIME[1] - _ROWS_TO_TIME[0]
@@ -195,6 +198,7 @@ class CostModel:
             with suppress(ValueError), listening(None):
                 projection.learn(X, y)
                 projection.directions()
+                projection.scores(X)
             times.append(clock() - start)
         return min(times)
 
