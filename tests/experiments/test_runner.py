@@ -22,6 +22,8 @@ from plstream.experiments.settings import Settings
 from .conftest import SMALL, make_task, trial_of
 
 METHODS = ["sgdpls", "cipls", "pls"]
+# Their modules are imported here, because some tests replace the clock, and timing would import the replacement.
+experiments()
 
 
 def plan_of(tasks, names=("accuracy", "streaming"), **options):
