@@ -53,6 +53,8 @@ def test_the_page_has_all_of_it(written, results, tmp_path):
         assert all(note in text for note in table.notes)
     for finding in findings_of(results):
         assert finding.text in text
+    # By which margins the claims are judged.
+    assert "within one point, and as equally fast if it is within a tenth of the time." in text
     check_widths(html, tmp_path)
 
 

@@ -277,7 +277,9 @@ def _add_claims(section: Section, results: Result, findings: Sequence[Finding]) 
         "by these two, as they are: it holds if it does for both, in part if for one. The normalized variant of this "
         "package, which the paper does not have, decides nothing. Rivals are those of the released code where they "
         "were run. Differences of accuracies are judged by paired t-tests that are corrected for the training rows "
-        "that splits share (Nadeau and Bengio), and those of times by Wilcoxon's signed-rank test, at 5 %."
+        "that splits share (Nadeau and Bengio), and those of times by Wilcoxon's signed-rank test, at 5 %. Methods "
+        "count as equally good if the interval of the difference is within one point, and as equally fast if it is "
+        "within a tenth of the time."
     )
     for claim in dict.fromkeys(finding.claim for finding in findings):
         section.part(claim.text).text(claim.paper).verdicts(
