@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +61,19 @@ def test_a_scheduler_by_its_address(done, address, more):
     assert type(there) is type(here)
     assert there.solver_ == here.solver_
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("option", ["--groups", "--fold-column"])
+def test_folds_by_a_column_on_a_cluster(done, address, option):
+    call = "fit", "data.csv", "--target", "y", "--exclude", "kind", "-c", "auto", "--folds", 3
+    lines = Path("data.csv").read_text().splitlines()
+    with_folds = [f"{line},{i % 7 % 3 if i else 'fold'}" for i, line in enumerate(lines)]
+    Path("data.csv").write_text("\n".join(with_folds))
+    done(*call, option, "fold", "-o", "here.plstream")
+    done(*call, option, "fold", "--cluster", address, "-o", "there.plstream")
+    here, there = (load(f"{name}.plstream").cv_results_["mean_test_rmse"] for name in ("here", "there"))
+    np.testing.assert_allclose(there, here, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -478,9 +478,6 @@ def test_groups_and_weights_by_option(done, refused):
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
-    assert "--groups is not supported with --cluster" in refused(
-        *call, "--groups", "day", "--cluster", "local", "--force"
-    )
 
 
 @pytest.mark.usefixtures("folder")
@@ -499,4 +496,3 @@ def test_folds_by_option(done, refused):
     np.testing.assert_allclose(model.cv_results_["mean_test_rmse"], expected.cv_results_["mean_test_rmse"], rtol=1e-8)
     assert "--fold-column is for cross-validation" in refused(*call[:4], "--fold-column", "fold", "--force")
     assert "pass only one of them" in refused(*call, "--groups", "a", "--force")
-    assert "--fold-column is not supported with --cluster" in refused(*call, "--cluster", "local", "--force")

@@ -39,13 +39,7 @@ def fit_on_cluster(
     classes: Any,
 ) -> Any:
     """Fit a model to files that the workers read; raise ValueError for options that a cluster does not support."""
-    given = {
-        "groups": "groups" in source.roles,
-        "fold-column": "folds" in source.roles,
-        "memory": memory,
-        "checkpoint": checkpoint,
-    }
-    for name, value in given.items():
+    for name, value in {"memory": memory, "checkpoint": checkpoint}.items():
         if value:
             raise ValueError(f"--{name} is not supported with --cluster: leave one of them out.")
     if not reads_again(method):
