@@ -1,6 +1,7 @@
 """Raw tables: conditions on rows, categories, partitions, patterns, weights, and errors with advice."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pytest
@@ -437,6 +438,8 @@ def test_conditions_on_dates(tmp_path, form):
             (days >= np.datetime64("2024-01-10")) & (days < np.datetime64("2024-01-20")),
         ),
         ("day == '2024-03-01'", days == np.datetime64("2024-03-01")),
+        ([("day", ">=", date(2024, 2, 1))], days >= np.datetime64("2024-02-01")),
+        ([("day", "in", [days[3], days[70]])], np.isin(days, days[[3, 70]])),
     ):
         source = open_source(path, columns="x", where=condition)
         np.testing.assert_array_equal(np.concatenate([X[:, 0] for X, _ in source.blocks()]), np.arange(100.0)[expected])

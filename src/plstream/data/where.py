@@ -170,12 +170,18 @@ def _comparison(left: ast.expr, right: ast.expr, sign: ast.cmpop) -> tuple[str, 
 
 
 def _constants(sign: str, value: Any) -> Any:
-    """Return what a column is compared with, several constants as a tuple; raise ValueError for anything else."""
+    """Return what a column is compared with, several constants as a tuple; raise ValueError for anything else.
+
+    Dates become strings such as '2024-05-01', which are compared with columns of dates and of strings.
+    """
     several = sign in {"in", "not in"}
     constants = tuple(value) if several else (value,)
     if not all(isinstance(constant, Number | str | np.generic | date) for constant in constants):
         raise ValueError(value)
-    return constants if several else value
+    constants = tuple(
+        str(np.datetime64(each)) if isinstance(each, date | np.datetime64) else each for each in constants
+    )
+    return constants if several else constants[0]
 
 
 def _constant(node: ast.expr) -> Any:
