@@ -478,6 +478,13 @@ def test_groups_and_weights_by_option(done, refused):
     assert model.n_components_ == expected.n_components_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
     assert "--groups is for cross-validation" in refused(*call[:-4], "--groups", "day", "--force")
+    more = "full.csv", "-t", "yield", "--groups", "day", "--weight", "sensor_01"
+    assert "pass groups" in refused("update", "model.plstream", *more[:3])
+    done("update", "model.plstream", *more)
+    twice = expected.partial_fit(X, y, sample_weight=weight, groups=np.array([row["day"] for row in rows]))
+    np.testing.assert_allclose(load("model.plstream").coef_, twice.coef_, rtol=1e-8)
+    done("fit", "full.csv", "-t", "yield", "--columns", "sensor_*", "-o", "plain.plstream")
+    assert "--groups is for cross-validation" in refused("update", "plain.plstream", *more[:-2])
 
 
 @pytest.mark.usefixtures("folder")

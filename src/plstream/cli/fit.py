@@ -18,10 +18,10 @@ from .options import (
     Force,
     Method,
     Reading,
+    Roles,
     Target,
     as_bytes,
     as_classes,
-    as_column,
     as_columns,
     as_components,
 )
@@ -32,29 +32,6 @@ if TYPE_CHECKING:
 
 Rule = StrEnum("Rule", {"min": "min", "one_se": "one-se"})
 Missing = StrEnum("Missing", ["error", "model", "mean"])
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Columns that are neither plain features nor targets."""
-
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLS", help="Categorical columns: one feature per level."),
-    ] = None
-    weight: Annotated[str | None, typer.Option(metavar="COL", help="Column with sample weights.")] = None
-    groups: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with groups, each of which -c auto keeps in one fold.")
-    ] = None
-    fold_column: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with the fold of each row for -c auto, numbered from 0.")
-    ] = None
-
-    def options(self) -> dict[str, Any]:
-        """Return the given options as parameters of :func:`plstream.open_source`."""
-        columns = {"weight": self.weight, "groups": self.groups, "folds": self.fold_column}
-        found: dict[str, Any] = {name: as_column(text) for name, text in columns.items() if text is not None}
-        return found if self.categorical is None else found | {"categorical": as_columns(self.categorical)}
 
 
 @dataclass(frozen=True)
@@ -157,6 +134,10 @@ def fit(
     ] = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLS", help="Categorical columns: one feature per level."),
+    ] = None,
     *,
     roles: Roles,
     validation: Validation,
@@ -188,7 +169,7 @@ def fit(
     n_components, is_auto = as_components(components), components == "auto"
     labels, allowed = as_classes(classes), as_bytes(memory)
     require_options(method, classes=labels, **asdict(parameters))
-    for name, value in (asdict(validation) | {"groups": roles.groups, "fold_column": roles.fold_column}).items():
+    for name, value in asdict(validation).items():
         if value is not None and not is_auto:
             raise ValueError(f"--{name.replace('_', '-')} is for cross-validation: pass -c auto as well.")
     if not target and method is not Method.CCIPCA:
@@ -197,7 +178,7 @@ def fit(
         raise ValueError("--every-rows is for checkpoints: pass --checkpoint DIR as well.")
     require_inputs(data)
     _require_place(output, checkpoints.checkpoint, force=force)
-    source = reading.open(data, target, **roles.options())
+    source = reading.open(data, target, categorical=as_columns(categorical), **roles.options(validates=is_auto))
     # The states of cross-validation can be kept in checkpoints, exact reads cannot; the workers of a cluster read once.
     once_for_folds = is_auto and (checkpoints.checkpoint is not None or cluster is not None)
     in_one_pass = one_pass or once_for_folds or not source.rereadable or not reads_again(method)

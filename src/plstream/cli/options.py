@@ -136,6 +136,30 @@ class Reading:
         return [f"--{name}" for name, value in values.items() if value is not None]
 
 
+@dataclass(frozen=True)
+class Roles:
+    """Columns that are neither features nor targets."""
+
+    weight: Annotated[str | None, typer.Option(metavar="COL", help="Column with sample weights.")] = None
+    groups: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column with groups, each of which -c auto keeps in one fold.")
+    ] = None
+    fold_column: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column with the fold of each row for -c auto, numbered from 0.")
+    ] = None
+
+    def options(self, *, validates: bool) -> dict[str, Any]:
+        """Return the given options as parameters of :func:`plstream.open_source`.
+
+        Raises ValueError for those of folds if the model does not cross-validate.
+        """
+        for option, column in (("groups", self.groups), ("fold-column", self.fold_column)):
+            if column is not None and not validates:
+                raise ValueError(f"--{option} is for cross-validation: fit the model with -c auto.")
+        columns = {"weight": self.weight, "groups": self.groups, "folds": self.fold_column}
+        return {name: as_column(text) for name, text in columns.items() if text is not None}
+
+
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command in which every field of a dataclass parameter is a separate option."""
     parameters: list[inspect.Parameter] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.urls import shown as name_of
-from .options import AsJson, Data, DryRun, Model, Reading, Target
+from .options import AsJson, Data, DryRun, Model, Reading, Roles, Target
 
 if TYPE_CHECKING:
     from ..data import Source
@@ -26,12 +26,13 @@ def update(
     dry_run: DryRun = False,
     as_json: AsJson = False,
     *,
+    roles: Roles,
     reading: Reading,
 ) -> None:
     """Continue the training of a model with more rows.
 
     The model file is replaced when all rows are learnt; if anything fails, it is left unchanged. To end a pipe, press
-    Ctrl-C: the model is written.
+    Ctrl-C: the model is written. A model with groups or folds requires those of the new rows.
 
     \b
     plstream update model.plstream monday.csv --target moisture
@@ -55,7 +56,7 @@ def update(
     check_is_fitted(loaded)
     if not target and get_tags(loaded).target_tags.required:
         raise ValueError("Pass the target with --target: a column by name or number, or a file.")
-    source = reading.open(data, target, loaded)
+    source = reading.open(data, target, loaded, **roles.options(validates=hasattr(loaded, "cv")))
     before = loaded.n_samples_seen_
     if dry_run:
         so_far = f"{name_of(model)}: {format_facts(facts_of(loaded))}"
