@@ -164,7 +164,7 @@ def solve_pls(
     Q, squares = np.zeros((n_components, q)), np.zeros(n_components)
     C = cross[:, 0] if q == 1 else np.ascontiguousarray(cross.T)
     # The covariance left must stand out from the rounding errors of the sums and of the deflations so far.
-    noise = gram.rounding * sqrt(x_squares * y_squares)
+    noise, least = gram.rounding * sqrt(x_squares * y_squares), gram.variance_resolution * x_squares
     found = 0
     # There are no more directions than features, whatever rounding errors remain.
     for i in range(min(n_components, m)):
@@ -183,7 +183,7 @@ def solve_pls(
         r = _project_out(Ri, Pi, _project_out(Ri, Pi, w))
         action, tau = gram.apply(x_factor * r)
         length = _norm(r)
-        if not tau > gram.variance_resolution * x_squares * length**2:
+        if not tau > least * length**2:
             break
         # Remove from S r rounding errors along the earlier directions, relative to the largest of them.
         action = _project_out(Pi, Ri, x_factor * action)
@@ -193,7 +193,7 @@ def solve_pls(
         products = C.dot(R[:found].T)
         Q[i] = products[..., i] / tau
         C = C - products.dot(P[:found])
-        noise += gram.variance_resolution * x_squares * length * _norm(Q[i])
+        noise += least * length * _norm(Q[i])
     if found < n_components and not quiet:
         y_left = y_squares - np.square(Q.T * np.sqrt(squares)).sum()
         warn_of_rank(found, n_components, y_is_explained=y_left <= gram.rounding * y_squares)
