@@ -102,6 +102,17 @@ def test_held_out_predictions_are_those_of_a_loop():
         np.testing.assert_allclose(predicted[test], own.predict(GAPS[test], n_components=3), rtol=1e-9)
 
 
+def test_rows_that_were_not_trained_on_have_no_folds():
+    late = np.where(np.arange(240) % 7 == 3, np.nan, y)
+    known = ~np.isnan(late)
+    found = model().fit(open_source(GAPS, target=late))
+    predicted = found.predict_held_out(GAPS[known])
+    np.testing.assert_allclose(predicted, model().fit(GAPS[known], y[known]).predict_held_out(GAPS[known]), rtol=1e-9)
+    for rows in (GAPS, open_source(GAPS, target=late, batch_size=50)):
+        with pytest.raises(ValueError, match=f"more rows than the {known.sum()} that the model was trained on"):
+            found.predict_held_out(rows)
+
+
 @pytest.mark.parametrize("cls", [IncrementalPLSCV, IncrementalPLSClassifierCV])
 @pytest.mark.parametrize("solver", ["auto", "gram", "sketch"])
 def test_complete_data_is_learnt_as_ever(solver, cls):

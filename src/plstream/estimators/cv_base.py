@@ -199,6 +199,11 @@ class CrossValidated(PLSBase):
             nonlocal start
             numbers = assignment.folds(start, start, rows.shape[0])
             start += rows.shape[0]
+            if assignment.given is None and start > self._fitted.n_rows:
+                raise ValueError(
+                    f"X has more rows than the {self._fitted.n_rows} that the model was trained on, so their folds are "
+                    "unknown: pass the training rows in the same order, without those of weight zero or without y."
+                )
             prediction = np.empty(len(numbers), np.intp) if of_labels else np.empty((len(numbers), head.n_targets))
             for fold in np.unique(numbers):
                 chosen = numbers == fold
